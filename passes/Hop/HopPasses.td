@@ -330,6 +330,42 @@ def FillProducts : Pass<"hop-fill-products", "::tessera::hop::KernelOp"> {
     a tile begins nothing is in flight. So the divisions that turn the number of a tile into its place in the grid then
     run under the first product and do not delay it. Nor does a `tile.reduce_range` of what no operation stores.
 
+    With `placement = divided` a role that hands several tiles on, as factors of rows and a tile, does so behind the products that it issues
+    next, where little stands between: its threads take the slots, write them and meet, once for all, while these products run. So its own
+    products come sooner, and what it hands on a little later. A product of registers that are handed on multiplies a copy of them
+    (`copies_a`) by halves, of which the second one is computed under the product of the first (`hop-lower-to-llvm`). A tile goes on where
+    it is if the role first waits for products or for others, or works on another tile.
+
+    ```mlir
+    !S = tensor<64x64xf32, #hop.layout<accumulator>>
+    !P = tensor<64x64xbf16, #hop.layout<accumulator>>
+    !Row = tensor<64xf32, #hop.layout<row>>
+    !Slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
+    !RowSlot = !hop.shared<tensor<64xf32>, rows = 64>
+    !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
+    !Rows = !hop.pipe<tensor<64xf32>, 2>
+    %row = hop.pipe.acquire %rows : !Rows -> !RowSlot
+    hop.stage %factor, %row : !Row, !RowSlot
+    hop.warpgroup_sync
+    hop.pipe.commit %rows, %row : !Rows, !RowSlot
+    %own = hop.pipe.acquire %pipe : !Pipe -> !Slot
+    hop.stage %p, %own : !P, !Slot
+    hop.warpgroup_sync
+    hop.pipe.commit %pipe, %own : !Pipe, !Slot
+    %f = hop.mma_issue %p, %v acc(%o : !S) : !P, !Slot -> !hop.flight<!S>
+    %o2 = hop.mma_wait %f keep %p pending 0 : !hop.flight<!S> keep !P -> !S
+    // becomes
+    %f = hop.mma_issue %p, %v acc(%o : !S) {copies_a} : !P, !Slot -> !hop.flight<!S>
+    %row = hop.pipe.acquire %rows : !Rows -> !RowSlot
+    %own = hop.pipe.acquire %pipe : !Pipe -> !Slot
+    hop.stage %factor, %row : !Row, !RowSlot
+    hop.stage %p, %own : !P, !Slot
+    hop.warpgroup_sync
+    hop.pipe.commit %rows, %row : !Rows, !RowSlot
+    hop.pipe.commit %pipe, %own : !Pipe, !Slot
+    %o2 = hop.mma_wait %f keep %p pending 0 : !hop.flight<!S> keep !P -> !S
+    ```
+
     The producer of a persistent kernel sends the number of the next tile behind the loads of this one. Once the
     consumers have waited for all of those loads, they take the number (`hop.pipe.get`) right behind the product that
     was issued last. A role that commits what another one needs before it reads the loads of this tile takes it behind that.

@@ -39,11 +39,12 @@ struct Emitter::Operand {
 
 /// One block of assembly: 64 x n += 64 x k by k x n.
 struct Emitter::Product {
-  int64_t n, kSteps;
-  Type elementType;     ///< of a and b
-  Values accumulator;   ///< n / 2 registers, or none to start at 0
-  Values registersA;    ///< 4 for each K step, or none for shared memory
-  bool copiesA = false; ///< the registers are read while the product is in flight
+  int64_t n;
+  int64_t kFirst, kSteps; ///< of all steps along K those that the block takes
+  Type elementType;       ///< of a and b
+  Values accumulator;     ///< n / 2 registers, or none to start at 0
+  Values registersA;      ///< 4 for each K step, or none for shared memory
+  bool copiesA = false;   ///< the registers are read while the product is in flight
   const Operand *a = nullptr;
   const Operand *b = nullptr;
   int64_t row = 0, column = 0; ///< of the block in the whole product
@@ -92,7 +93,7 @@ void Emitter::printSteps(llvm::raw_ostream &os, const Product &product, int64_t 
   for (int64_t k = 0; k < product.kSteps; ++k) {
     std::string a = "da";
     if (product.a) {
-      descriptor("da", firstA, *product.a, k, product.row);
+      descriptor("da", firstA, *product.a, product.kFirst + k, product.row);
     } else if (product.copiesA) {
       a = llvm::formatv("{{a{0}, a{1}, a{2}, a{3}}", 4 * k, 4 * k + 1, 4 * k + 2, 4 * k + 3).str();
     } else {
@@ -100,7 +101,7 @@ void Emitter::printSteps(llvm::raw_ostream &os, const Product &product, int64_t 
                         firstA + 4 * k + 2, firstA + 4 * k + 3)
               .str();
     }
-    descriptor("db", firstB, *product.b, k, product.column);
+    descriptor("db", firstB, *product.b, product.kFirst + k, product.column);
     bool fromZero = k == 0 && product.accumulator.empty();
     os << llvm::formatv(
         "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, db, {5}, 1, 1",
@@ -190,29 +191,33 @@ LogicalResult Emitter::emitIssue(hop::MmaIssueOp op) {
   int64_t kSteps = k / hopper::mmaDepth(typeB.getTile().getElementTypeBitWidth());
   int64_t width = columnsAtOnce(n, b), parts = llvm::divideCeil(n, width);
   int64_t blocks = m / hopper::mmaRows;
+  // What a role hands on behind its product (hop-fill-products) it has computed right before: in
+  // two pieces of assembly, of which ptxas computes the operands of the second one under the first.
+  bool byHalves = kernel.getSchedule().getPlacement() == tile::PlacementKind::divided &&
+                  op.getCopiesA() && kSteps % 2 == 0;
+  int64_t halves = byHalves ? 2 : 1, steps = kSteps / halves;
   Values result(blocks * (n / 2));
-  for (int64_t block = 0; block < blocks; ++block)
-    for (int64_t part = 0; part < parts; ++part) {
-      Product product;
-      product.column = width * part;
-      product.n = std::min(width, n - product.column);
-      product.kSteps = kSteps;
-      product.elementType = typeB.getTile().getElementType();
-      product.a = a ? &*a : nullptr;
-      product.b = &b;
-      product.copiesA = op.getCopiesA();
-      product.row = hopper::mmaRows * block;
-      size_t first = block * (n / 2) + product.column / 2;
-      if (!accumulator.empty())
-        product.accumulator.assign(accumulator.begin() + first,
-                                   accumulator.begin() + first + product.n / 2);
-      if (!a) // 4 registers for each step
-        product.registersA.assign(registersA.begin() + block * 4 * kSteps,
-                                  registersA.begin() + (block + 1) * 4 * kSteps);
-      bool last = block + 1 == blocks && part + 1 == parts;
-      Values values = emitProduct(product, last);
-      llvm::copy(values, result.begin() + first);
-    }
+  for (int64_t i = 0; i < halves * blocks * parts; ++i) {
+    int64_t half = i / (blocks * parts), block = i / parts % blocks, part = i % parts;
+    Product product;
+    product.column = width * part;
+    product.n = std::min(width, n - product.column);
+    product.kFirst = half * steps;
+    product.kSteps = steps;
+    product.elementType = typeB.getTile().getElementType();
+    product.a = a ? &*a : nullptr;
+    product.b = &b;
+    product.copiesA = op.getCopiesA();
+    product.row = hopper::mmaRows * block;
+    size_t first = block * (n / 2) + product.column / 2;
+    if (const Values &sums = half ? result : accumulator; !sums.empty())
+      product.accumulator.assign(sums.begin() + first, sums.begin() + first + product.n / 2);
+    if (!a) // 4 registers for each step
+      product.registersA.assign(registersA.begin() + 4 * (block * kSteps + product.kFirst),
+                                registersA.begin() + 4 * (block * kSteps + product.kFirst + steps));
+    Values values = emitProduct(product, i + 1 == halves * blocks * parts);
+    llvm::copy(values, result.begin() + first);
+  }
   bind(op.getFlight(), std::move(result));
   return success();
 }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -11,6 +12,7 @@
 #include "passes/Analysis/RoleProgram.h"
 #include "passes/Analysis/RowBounds.h"
 #include "passes/Hop/HopPasses.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 namespace tessera {
@@ -74,6 +76,56 @@ private:
   RoleGraph graph;
 };
 
+/// How a role hands a tile on: it takes a slot, writes it, and its threads meet before it is full.
+struct Handover {
+  hop::PipeAcquireOp acquire;
+  hop::StageOp stage;
+  hop::WarpgroupSyncOp sync;
+  hop::PipeCommitOp commit;
+
+  static std::optional<Handover> get(hop::PipeCommitOp commit) {
+    auto sync = dyn_cast_or_null<hop::WarpgroupSyncOp>(commit->getPrevNode());
+    auto stage = sync ? dyn_cast_or_null<hop::StageOp>(sync->getPrevNode()) : hop::StageOp();
+    auto acquire = commit.getTile().getDefiningOp<hop::PipeAcquireOp>();
+    if (!stage || !acquire || stage.getDestination() != acquire.getTile() ||
+        acquire->getBlock() != commit->getBlock() || !acquire->isBeforeInBlock(stage))
+      return std::nullopt;
+    return Handover{acquire, stage, sync, commit};
+  }
+
+  /// The last of the products that the role issues next, with little to do before them. None that
+  /// reads the slot.
+  hop::MmaIssueOp findProduct() {
+    hop::MmaIssueOp last;
+    for (Operation *op = commit->getNextNode(); op; op = op->getNextNode()) {
+      if (llvm::is_contained(op->getOperands(), acquire.getTile()))
+        break;
+      if (auto issue = dyn_cast<hop::MmaIssueOp>(op))
+        last = issue;
+      else if (!isLittle(op))
+        break;
+    }
+    return last;
+  }
+
+private:
+  /// Whether `op` belongs to another handover, or computes no tile but operands of products: what
+  /// is rounded for one, or scaled to be added to.
+  static bool isLittle(Operation *op) {
+    if (isa<hop::PipeAcquireOp, hop::StageOp, hop::WarpgroupSyncOp, hop::PipeCommitOp>(op))
+      return true;
+    auto isTile = [](Type type) {
+      auto tile = dyn_cast<RankedTensorType>(type);
+      return tile && tile.getRank() > 1;
+    };
+    if (!isPure(op) || op->getNumRegions() != 0)
+      return false;
+    return llvm::none_of(op->getOperandTypes(), isTile) ||
+           llvm::all_of(op->getUsers(),
+                        llvm::IsaPred<hop::MmaIssueOp, hop::MmaWaitOp, hop::StageOp>);
+  }
+};
+
 /// What a role asks of the next tile before its products, where these stand behind a condition that
 /// takes divisions or comes from memory: computed while the last product of this tile runs, and
 /// handed on by the loop over tiles.
@@ -126,6 +178,11 @@ struct FillProductsPass : tessera::impl::FillProductsBase<FillProductsPass> {
     });
     Needs needs(getOperation());
     getOperation().walk([&](hop::PipeGetOp get) { takeEarly(get, needs); });
+    if (getOperation().getSchedule().getPlacement() == tile::PlacementKind::divided) {
+      SmallVector<hop::PipeCommitOp> commits;
+      getOperation().walk([&](hop::PipeCommitOp commit) { commits.push_back(commit); });
+      handOnBehind(commits);
+    }
     SmallVector<scf::WhileOp> loops;
     getOperation().walk([&](scf::WhileOp loop) { loops.push_back(loop); });
     for (scf::WhileOp loop : loops)
@@ -149,6 +206,40 @@ private:
     }
     for (Operation *op : others)
       op->moveAfter(issue);
+  }
+
+  /// Hands tiles on behind the products that the role issues next: another one waits for them a
+  /// little longer, and this one's run meanwhile. Threads meet once for all of them.
+  static void handOnBehind(ArrayRef<hop::PipeCommitOp> commits) {
+    llvm::MapVector<Operation *, SmallVector<Handover>> behind;
+    for (hop::PipeCommitOp commit : commits)
+      if (std::optional<Handover> handover = Handover::get(commit))
+        if (hop::MmaIssueOp product = handover->findProduct())
+          behind[product].push_back(*handover);
+    for (auto &[product, handovers] : behind) {
+      if (handovers.size() < 2)
+        continue;
+      Operation *end = product;
+      auto move = [&](Operation *op) {
+        op->moveAfter(end);
+        end = op;
+      };
+      for (Handover &handover : handovers) {
+        for (Operation *op = handover.commit; op != product->getNextNode(); op = op->getNextNode())
+          if (auto issue = dyn_cast<hop::MmaIssueOp>(op);
+              issue && issue.getA() == handover.stage.getTile())
+            issue.setCopiesA(true);
+        move(handover.acquire);
+      }
+      for (Handover &handover : handovers)
+        move(handover.stage);
+      move(handovers.front().sync);
+      for (Handover &handover : handovers) {
+        move(handover.commit);
+        if (handover.sync != handovers.front().sync)
+          handover.sync->erase();
+      }
+    }
   }
 
   /// Takes the number of the next tile behind the product that is issued last, once all tiles of
