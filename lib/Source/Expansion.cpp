@@ -186,9 +186,10 @@ private:
     if (isLineStart && isDirective(keyword)) {
       size_t begin = end - indented.size();
       Lexer lexer(text, begin + keyword.size(), end);
-      if (!applyDirective(keyword, begin, lexer))
+      std::optional<bool> keepsRest = applyDirective(keyword, begin, lexer);
+      if (!keepsRest)
         return false;
-      blankUpTo(end);
+      blankUpTo(*keepsRest ? lexer.end() : end);
     } else if (!isActive()) {
       blankUpTo(end);
     } else if (isLineStart && keyword == "param" && indented != keyword) {
@@ -218,12 +219,20 @@ private:
     return keyword == "$if" || keyword == "$elif" || keyword == "$else" || keyword == "$end";
   }
 
-  bool applyDirective(StringRef keyword, size_t offset, Lexer &lexer) {
+  /// Whether what stands behind the directive, after a colon, is kept; nothing after an error.
+  std::optional<bool> applyDirective(StringRef keyword, size_t offset, Lexer &lexer) {
+    bool isSingleElse = keyword == "$else" && lexer.takeIf(":");
     if (keyword == "$if") {
       blocks.push_back({offset, isActive()});
+    } else if (isSingleElse) {
+      if (!single || singleLine + 1 != line) {
+        error(offset, "`$else:` has no `$if ...:` in the line above");
+        return std::nullopt;
+      }
+      return single->outer && !single->taken;
     } else if (blocks.empty() || (keyword != "$end" && blocks.back().inElse)) {
       error(offset, "`" + keyword + "` has no `$if`");
-      return false;
+      return std::nullopt;
     }
     Block &block = blocks.back();
     if (keyword == "$end") {
@@ -232,15 +241,20 @@ private:
       bool open = block.outer && !block.taken;
       bool condition = true;
       if (keyword != "$else" && !evaluateCondition(keyword, lexer, open, condition))
-        return false;
+        return std::nullopt;
       block.active = open && condition;
       block.taken |= block.active;
       block.inElse = keyword == "$else";
     }
+    if (keyword == "$if" && lexer.takeIf(":")) {
+      single = blocks.pop_back_val();
+      singleLine = line;
+      return single->active;
+    }
     if (lexer.peek().kind == Token::End)
-      return true;
+      return false;
     error(lexer.offset(), "unexpected '" + lexer.peek().text + "' after `" + keyword + "`");
-    return false;
+    return std::nullopt;
   }
 
   /// Reads the condition of `$if` or `$elif`; only its syntax and names count unless `live`.
@@ -329,7 +343,10 @@ private:
   /// Of each file that is a copy, the names that get its prefix; and the file that is expanded.
   std::vector<StringSet<>> names;
   const File *current = nullptr;
-  std::vector<Block> blocks;
+  SmallVector<Block> blocks;
+  /// The last `$if` of one line, which `$else:` in the line behind it belongs to.
+  std::optional<Block> single;
+  unsigned singleLine = 0;
   size_t position = 0, lineBegin = 0;
   unsigned line = 1;
 };

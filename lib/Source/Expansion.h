@@ -1,9 +1,9 @@
 //===- Expansion.h - Substitution of parameters in a source ---------------===//
 //
 // Replaces `$NAME` and `$(expression)` by values and blanks the lines that
-// `$if expression`, `$elif expression`, `$else` and `$end` leave
-// out; keeps lines one to one and
-// remembers where columns went. Pure text: no MLIR here.
+// `$if expression`, `$elif expression`, `$else` and `$end` leave out, and those
+// of `$if expression:` and `$else:`. Keeps lines one to one and remembers where
+// columns went. Pure text: no MLIR here.
 //
 //===----------------------------------------------------------------------===//
 

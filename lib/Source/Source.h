@@ -2,9 +2,9 @@
 //
 // A `.tile` source is the text of MLIR with the tile dialect. `$import "file"` stands at its top,
 // and behind it `param` declarations; `$NAME` and `$(expression)` may stand anywhere, and lines may
-// be under `$if expression`, `$elif expression`, `$else` and `$end`. Reading binds the parameters
-// and gives a plain MLIR module whose operations and diagnostics carry the positions of the source
-// as it was written.
+// be under `$if expression`, `$elif expression`, `$else` and `$end`, or begin with
+// `$if expression:` and `$else:`. Reading binds the parameters and gives a plain MLIR module whose
+// operations and diagnostics carry the positions of the source as it was written.
 //
 //===----------------------------------------------------------------------===//
 

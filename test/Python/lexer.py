@@ -55,5 +55,11 @@ class LexerTest(unittest.TestCase):
             (Name.Variable, "%q"), (Punctuation, ":"), (Name.Class, "!Q"), (Comment.Preproc, "$end"),
         ])  # fmt: skip
 
+    def test_conditions_of_one_line(self):
+        self.check('$if D ? A : B: %x\n$else: %y', [
+            (Comment.Preproc, "$if"), (Name.Constant, "D"), (Operator, "?"), (Name.Constant, "A"), (Operator, ":"), (Name.Constant, "B"),
+            (Punctuation, ":"), (Name.Variable, "%x"), (Comment.Preproc, "$else"), (Punctuation, ":"), (Name.Variable, "%y"),
+        ])  # fmt: skip
+
 
 unittest.main()

@@ -93,9 +93,11 @@ static bool isInExpression(StringRef before) {
   if (before.ends_with("$"))
     return true;
   StringRef line = before.ltrim();
-  for (StringRef keyword : {"param ", "$if ", "$elif "})
-    if (line.starts_with(keyword))
-      return true;
+  if (line.starts_with("param "))
+    return true;
+  // A colon ends the condition of a line that it keeps.
+  if ((line.starts_with("$if ") || line.starts_with("$elif ")) && !line.contains(':'))
+    return true;
   size_t open = before.rfind("$(");
   return open != StringRef::npos &&
          before.drop_front(open).count('(') > before.drop_front(open).count(')');

@@ -60,10 +60,13 @@ class TileLexer(RegexLexer):
             (r",", Punctuation),
             (r"\(", Punctuation, "parenthesis"),
         ],
-        # Up to the end of the line.
-        "condition": [(r"//[^\n]*", Comment.Single), (r"\n", Whitespace, "#pop")],
+        # Up to a colon that belongs to no `?`, or to the end of the line.
+        "condition": [
+            (r"//[^\n]*", Comment.Single), (r"\n", Whitespace, "#pop"), (r":", Punctuation, "#pop"), (r"\?", Operator, "choice"),
+        ],
+        "choice": [(r":", Operator, "#pop"), (r"\?", Operator, "#push"), (r"(?=\n)", Whitespace, "#pop")],
         "substitution": [(r"\n", Whitespace), (r"//[^\n]*", Comment.Single), (r"\)", String.Interpol, "#pop")],
         "parenthesis": [(r"\n", Whitespace), (r"//[^\n]*", Comment.Single), (r"\)", Punctuation, "#pop")],
     }
-    for _state in ("condition", "substitution", "parenthesis"):
+    for _state in ("condition", "choice", "substitution", "parenthesis"):
         tokens[_state] = [*tokens[_state], *tokens["expression"]]

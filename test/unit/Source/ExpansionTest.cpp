@@ -75,7 +75,23 @@ TEST(Expansion, Conditionals) {
             "     \n      \n        \n     \n \n    \n     \nb\n         ");
 }
 
+TEST(Expansion, ConditionalsOfOneLine) {
+  EXPECT_EQ(expandBody("$if !F: $A\n$if F: $UNKNOWN\nb").text, "        4096\n              \nb");
+  EXPECT_EQ(expandBody("$if F: a\n$else: b : i32\n").text, "        \n       b : i32\n");
+  EXPECT_EQ(expandBody("$if !F: a\n$else: $A").text, "        a\n         ");
+  EXPECT_EQ(expandBody("$if (F ? F : !F): a : i32").text, "                  a : i32");
+  EXPECT_EQ(expandBody("$if F\n$if !F: a\n$else: b\n$else\nc\n$end").text,
+            "     \n         \n        \n     \nc\n    ");
+}
+
 TEST(Expansion, ConditionalErrors) {
+  EXPECT_EQ(expandBody("$else: a").failure, "44: `$else:` has no `$if ...:` in the line above");
+  EXPECT_EQ(expandBody("$if F: a\n\n$else: a").failure,
+            "54: `$else:` has no `$if ...:` in the line above");
+  EXPECT_EQ(expandBody("$if F: a\n$else: a\n$else: a").failure,
+            "63: `$else:` has no `$if ...:` in the line above");
+  EXPECT_EQ(expandBody("$if F\n$elif F: a\n$end").failure, "57: unexpected ':' after `$elif`");
+  EXPECT_EQ(expandBody("$if A: a").failure, "48: `$if` takes a condition, got 4096 (int)");
   EXPECT_EQ(expandBody("$if F\n").failure, "44: `$if` has no `$end`");
   EXPECT_EQ(expandBody("$end").failure, "44: `$end` has no `$if`");
   EXPECT_EQ(expandBody("$else").failure, "44: `$else` has no `$if`");
