@@ -9,7 +9,7 @@
 #                static                      LLVM is linked statically
 #                asan                        address and undefined-behaviour sanitizers are compiled in
 # Substitutions  %ptxas, %ptxas-12, %ptxas-13, %ptxas-oldest, %ptxas-newest, %nvdisasm, %python, %torch-python, %jax-python, %pygments-python, %sphinx-python, %twine-python, %cmake, %cxx, %cc, %llvm-include,
-#                %build, %source
+#                %build, %source; %cases, which writes out the cases of a test that share frames (Inputs/cases.py)
 # Environment    TESSERA_CHECK_ROUNDTRIP=1   tessera-opt also checks that its input survives printing and bytecode
 #                TESSERA_PTXAS=PATH          the assembler to try first
 #                TESSERA_NVDISASM=PATH       the disassembler to try first
@@ -128,6 +128,7 @@ if config.asan_runtime:
     substitute("python", f"env LD_PRELOAD={config.asan_runtime} {python}")
 else:
     substitute("python", python)
+substitute("cases", f"{python} {source}/test/Inputs/cases.py")
 substitute("cmake", config.cmake)
 substitute("cxx", config.cxx_compiler)
 substitute("cc", config.c_compiler)

@@ -1,9 +1,14 @@
 // What the verifiers of the dialect refuse of what single lanes do.
-// RUN: tessera-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt -allow-unregistered-dialect -split-input-file -verify-diagnostics
 
-hop.kernel @lanes_of_two_warps attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+// FRAME
+hop.kernel @NAME attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
     schedule = #tile.schedule<>} {
 ^bb0(%m: index):
+  // HERE
+}
+
+// CASE lanes_of_two_warps
   hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-error @+1 {{gives at least one place for each of as many numbers as the lanes of a warp, 32, or fewer}}
@@ -12,13 +17,8 @@ hop.kernel @lanes_of_two_warps attributes {argument_names = [], argument_types =
       hop.yield %i : index
     } : vector<64xindex>
   }
-}
 
-// -----
-
-hop.kernel @lanes_of_other_numbers attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<>} {
-^bb0(%m: index):
+// CASE lanes_of_other_numbers
   hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-error @+1 {{has a region of an index, which ends with a hop.yield of as many places as there are results}}
@@ -27,13 +27,8 @@ hop.kernel @lanes_of_other_numbers attributes {argument_names = [], argument_typ
       hop.yield %i : index
     } : vector<8xindex>, vector<8xindex>
   }
-}
 
-// -----
-
-hop.kernel @lanes_of_threads_that_multiply attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<>} {
-^bb0(%m: index):
+// CASE lanes_of_threads_that_multiply
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error @+1 {{takes the lanes of a warp that has nothing else to do, and @rows has threads that do; move it to an elected role}}
@@ -42,13 +37,8 @@ hop.kernel @lanes_of_threads_that_multiply attributes {argument_names = [], argu
       hop.yield %i : index
     } : vector<8xindex>
   }
-}
 
-// -----
-
-hop.kernel @lanes_that_wait attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<>} {
-^bb0(%m: index):
+// CASE lanes_that_wait
   %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -60,10 +50,8 @@ hop.kernel @lanes_that_wait attributes {argument_names = [], argument_types = []
       hop.yield %i : index
     } : vector<8xindex>
   }
-}
 
 // -----
-
 hop.kernel @of_no_lane attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%m: index):
   hop.role @producer elected {
@@ -74,12 +62,15 @@ hop.kernel @of_no_lane attributes {argument_names = [], argument_types = [], gri
   }
 }
 
-// -----
-
-hop.kernel @one_lane_that_does_not_wait attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
+// FRAME
+hop.kernel @NAME attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
     schedule = #tile.schedule<>} {
 ^bb0(%m: index):
   %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+  // HERE
+}
+
+// CASE one_lane_that_does_not_wait
   hop.role @producer elected {
   ^bb0(%wg: index):
     %zero = arith.constant 0 : i32
@@ -88,14 +79,8 @@ hop.kernel @one_lane_that_does_not_wait attributes {argument_names = [], argumen
       hop.barrier.expect %full[%zero] bytes 16 : !hop.barriers<1>
     }
   }
-}
 
-// -----
-
-hop.kernel @one_lane_of_a_warpgroup attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<>} {
-^bb0(%m: index):
-  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+// CASE one_lane_of_a_warpgroup
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
     %zero = arith.constant 0 : i32
@@ -104,14 +89,8 @@ hop.kernel @one_lane_of_a_warpgroup attributes {argument_names = [], argument_ty
       hop.barrier.wait %full[%zero], %zero : !hop.barriers<1>
     }
   }
-}
 
-// -----
-
-hop.kernel @one_lane_that_asks_others attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<>} {
-^bb0(%m: index):
-  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+// CASE one_lane_that_asks_others
   hop.role @producer elected {
   ^bb0(%wg: index):
     %zero = arith.constant 0 : i32
@@ -125,14 +104,8 @@ hop.kernel @one_lane_that_asks_others attributes {argument_names = [], argument_
       %own = hop.of_lane %found[%m] : vector<8xindex>
     }
   }
-}
 
-// -----
-
-hop.kernel @one_lane_of_one_thread attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 64>],
-    schedule = #tile.schedule<>} {
-^bb0(%m: index):
-  %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
+// CASE one_lane_of_one_thread
   hop.role @producer elected {
   ^bb0(%wg: index):
     %zero = arith.constant 0 : i32
@@ -141,4 +114,3 @@ hop.kernel @one_lane_of_one_thread attributes {argument_names = [], argument_typ
       hop.barrier.wait %full[%zero], %zero : !hop.barriers<1>
     }
   }
-}

@@ -1,48 +1,33 @@
 // What the verifiers of the dialect refuse of shared memory, barriers, and pipes that threads fill.
-// RUN: tessera-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt -allow-unregistered-dialect -split-input-file -verify-diagnostics
 
+// FRAME
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
+    // HERE
+  }
+}
+
+// CASE
     %a = arith.constant dense<0.0> : tensor<64x64xf32>
     // expected-error@+1 {{writes a tile of 16 or 32 bits to one of its shape and type, got}}
     hop.stage %a, %st : tensor<64x64xf32>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
+// CASE
     %a = arith.constant dense<0.0> : tensor<64x32xbf16>
     // expected-error@+1 {{writes a tile of 16 or 32 bits to one of its shape and type, got}}
     hop.stage %a, %st : tensor<64x32xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
+// CASE
     %a = arith.constant dense<0.0> : tensor<64x64xf16>
     // expected-error@+1 {{writes a tile of 16 or 32 bits to one of its shape and type, got}}
     hop.stage %a, %st : tensor<64x64xf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 192], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
@@ -51,7 +36,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 192], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
@@ -60,7 +44,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 192], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
@@ -77,7 +60,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 192], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[M, 192], bf16>, %m: index):
@@ -91,7 +73,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<4, 1>], schedule = #tile.schedule<>} {
 ^bb0(%m: index):
   %empty = hop.barriers "x.empty" count 1 : !hop.barriers<1>
@@ -105,7 +86,6 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[H, M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
@@ -119,7 +99,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[H, M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
@@ -132,7 +111,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[H, M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[H, M, 64], bf16>, %m: index):
@@ -149,12 +127,10 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 // expected-error@+1 {{has the attribute "hop.other", which is none of hop}}
 "test.op"() {hop.other = 1 : i64} : () -> ()
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
@@ -172,30 +148,29 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 }
 
 // -----
-
 // expected-error@+1 {{there are 1 to 65536 slots, got 4611686018427387904}}
 "test.op"() : () -> (!hop.pipe<tensor<64x64xbf16>, 4611686018427387904>)
 
 // -----
-
 // expected-error@+1 {{a tile has at most 16777216 elements, got 'tensor<4294967296x4294967296xbf16>'}}
 "test.op"() : () -> (!hop.pipe<tensor<4294967296x4294967296xbf16>, 1>)
 
 // -----
-
 // expected-error@+1 {{a slot has at most 16777216 elements, got 4611686018427387904 rows of 'tensor<64x64xbf16>'}}
 "test.op"() : () -> (!hop.shared<tensor<64x64xbf16>, rows = 4611686018427387904>)
 
 // -----
-
 // expected-error@+1 {{a tile has at most 16777216 elements, got 'tensor<4294967296x4294967296xf32>'}}
 "test.op"() : () -> (!hop.flight<tensor<4294967296x4294967296xf32>>)
 
-// -----
-
+// FRAME
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  // HERE
+}
+
+// CASE
   hop.role @one warpgroups(1) registers(240) {
   ^bb0(%wg: index):
   }
@@ -203,28 +178,18 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
   hop.role @many warpgroups(4611686018427387904) registers(240) {
   ^bb0(%wg: index):
   }
-}
 
-// -----
-
+// CASE
 // A value has no tile to wait for.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "p" : !hop.pipe<tensor<1xi32>, 2>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{gives the tile of a slot, and one of 'tensor<1xi32>' holds a value}}
     %t = hop.pipe.wait %p : !hop.pipe<tensor<1xi32>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
-}
 
-// -----
-
+// CASE
 // Nobody chooses between pipes.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
   %q = hop.pipe.create "q" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
@@ -235,23 +200,16 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     // expected-error@+1 {{takes '!hop.pipe<tensor<64x64xbf16>, 2>' straight from where the kernel declares it}}
     hop.pipe.load %r, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
   }
-}
 
-// -----
-
+// CASE
 // The numbers of the blocks wrap.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   // expected-error@+1 {{records one or more thread blocks with numbers below 2^31}}
   hop.timeline blocks 2 from -1 events 8 stages []
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
   }
-}
 
 // -----
-
 // Places in shared memory.
 
 hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>} {
@@ -260,21 +218,18 @@ hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [
 }
 
 // -----
-
 hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>} {
   // expected-error@+1 {{starts at a multiple of 512 bytes below 2^31, got -512}}
   %s = hop.staging "o" at -512 : !hop.shared<tensor<64x32xbf16>, rows = 64>
 }
 
 // -----
-
 hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>} {
   // expected-error@+1 {{starts at a multiple of 8 bytes below 2^31, got 4}}
   %full = hop.barriers "full" count 1 at 4 : !hop.barriers<2>
 }
 
 // -----
-
 hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>,
     shared_bytes = 1048 : i64} {
   %fits = hop.barriers "full" count 1 at 1032 : !hop.barriers<2>
@@ -282,56 +237,39 @@ hop.kernel @place attributes {argument_names = [], argument_types = [], grid = [
   %full = hop.barriers "empty" count 1 at 1040 : !hop.barriers<2>
 }
 
-// -----
-
-// What is acquired is committed, once.
+// FRAME
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
-    // expected-error@+1 {{is of a slot that one hop.pipe.commit in the same block hands on; it has 0}}
-    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // HERE
   }
 }
 
-// -----
+// CASE
+// What is acquired is committed, once.
+    // expected-error@+1 {{is of a slot that one hop.pipe.commit in the same block hands on; it has 0}}
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
 
+// CASE
 // Twice.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role @rows warpgroups(1) {
-  ^bb0(%wg: index):
     // expected-error@+1 {{is of a slot that one hop.pipe.commit in the same block hands on; it has 2}}
     %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
-// -----
-
+// CASE
 // On one of two ways.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role @rows warpgroups(1) {
-  ^bb0(%wg: index):
     %c = arith.constant true
     // expected-error@+1 {{is of a slot that one hop.pipe.commit in the same block hands on; it has 1, in another block}}
     %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     scf.if %c {
      hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     }
-  }
-}
 
 // -----
-
 // A read that comes too late.
 hop.kernel @k attributes {argument_names = ["r"], argument_types = [!tile.view<[B, M], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
@@ -348,7 +286,6 @@ hop.kernel @k attributes {argument_names = ["r"], argument_types = [!tile.view<[
 }
 
 // -----
-
 // A write that comes too late.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
@@ -366,7 +303,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 // A slot that is read is not one that is written.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
@@ -381,7 +317,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 // Blocks of a cluster fill a multicast pipe together.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
@@ -396,7 +331,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 // Two of them gather halves of its rows.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 4>} {
@@ -414,7 +348,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 // A slot that copies fill is no slot that threads write.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
@@ -434,7 +367,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 // Copies that start behind the arrival.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {

@@ -1,62 +1,45 @@
 // What the verifiers of the dialect refuse of pipes and slots.
-// RUN: tessera-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt -allow-unregistered-dialect -split-input-file -verify-diagnostics
 
 // expected-error@+1 {{expects parent op 'hop.kernel'}}
 %p = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
 
-// -----
-
+// FRAME
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // HERE
+}
+
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
     hop.turn.start %m
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
     hop.turn.wait %m
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
     hop.turn.pass %m
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes the index of the warpgroup, the argument of the role around it}}
     %e = hop.elected %m
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -65,65 +48,40 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{takes its view straight from the kernel's arguments}}
     hop.pipe.load %kp, %v[%m, %m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 1 for}}
     hop.pipe.load %kp, %x[%m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 1 for}}
     hop.pipe.load %kp, %y[%m] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[N], f32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf16>, 1>
   hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-error@+1 {{copies 'tensor<64x64xf16>' from or to a view of 'bf16'}}
     hop.pipe.load %kp, %x[%m, %m] : !hop.pipe<tensor<64x64xf16>, 1>, !tile.view<[M, 64], bf16>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{copies 'tensor<64x64xf16>' from or to a view of 'bf16'}}
     hop.bulk_store %st, %x[%m, %m] : !hop.shared<tensor<64x64xf16>, rows = 64>, !tile.view<[M, 64], bf16>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.barriers "b" count 1 : !hop.barriers<1>
   hop.role @producer elected {
@@ -132,26 +90,16 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{takes a view of rank 2 or more and one index per dimension of it; got 3 for}}
     hop.bulk_load %x[%m, %m, %m], %st, %b[%c] : !tile.view<[M, 64], bf16>, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{gives the tile of a slot, '!hop.shared<tensor<64x64xbf16>, rows = 64>', got}}
     %t = hop.pipe.wait %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<32x64xbf16>, rows = 64>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %b = hop.buffer "b" : !hop.buffer<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -159,13 +107,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{gives the tile of a slot, '!hop.shared<tensor<64x64xbf16>, rows = 64>', got}}
     %t = hop.slot %b[%c] : !hop.buffer<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 128>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -173,13 +116,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{takes the result of a hop.pipe.wait on the same pipe}}
     hop.pipe.release %kp, %st : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %lp = hop.pipe.create "l" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
@@ -188,13 +126,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{takes the result of a hop.pipe.wait on the same pipe}}
     hop.pipe.release %lp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -205,27 +138,17 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     hop.pipe.release %kp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{gives the tile of a slot, '!hop.shared<tensor<64x64xbf16>, rows = 64>', got}}
     %t = hop.pipe.peek %kp : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<32x64xbf16>, rows = 64>
   }
-}
 
-// -----
-
+// CASE
 // The step after this one takes the slot and gives it back.
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -238,14 +161,9 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
       %d = hop.mma %t, %t : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
     }
   }
-}
 
-// -----
-
+// CASE
 // The loop carries the product in flight.
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -260,13 +178,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     }
     %d = hop.mma_wait %g pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %kp = hop.pipe.create "k" : !hop.pipe<tensor<64x64xbf16>, 2>
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -280,10 +193,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     hop.pipe.release %kp, %t : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     %d = hop.mma_wait %g pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 96], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 96], bf16>, %m: index):
@@ -296,7 +207,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 96], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 96], bf16>, %m: index):
@@ -308,54 +218,29 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
   }
 }
 
-// -----
-
+// FRAME
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
+    // HERE
+  }
+}
+
+// CASE
     // expected-error@+1 {{takes equal parts of its source}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<24x64xbf16>, rows = 64>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
+// CASE
     // expected-error@+1 {{takes equal parts of its source}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x64xbf16>, rows = 32>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
+// CASE
     // expected-error@+1 {{takes parts of rows or of columns, not of both}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x32xbf16>, rows = 64>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
+// CASE
     // expected-error@+1 {{takes rows in multiples of 8, got 4}}
     %h = hop.slice %st[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<4x64xbf16>, rows = 64>
-  }
-}

@@ -1,9 +1,14 @@
 // What the verifiers of the dialect refuse of products, flights and layouts.
-// RUN: tessera-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt -allow-unregistered-dialect -split-input-file -verify-diagnostics
 
+// FRAME
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // HERE
+}
+
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<32x64xbf16>, rows = 32>
   hop.role @consumer warpgroups(1) {
@@ -11,13 +16,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{multiplies 64x64 by 32x64 into 64x64}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<32x64xbf16>, rows = 32> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x32xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -25,13 +25,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{multiplies 64x64 by 64x32 into 64x64}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x32xbf16>, rows = 64> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -39,13 +34,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{multiplies 64x64 by 64x64 into 128x64}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<128x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -53,13 +43,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN, f8E5M2 or f32 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xi32>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xi32>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -67,13 +52,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN, f8E5M2 or f32 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xi32>, rows = 64>, !hop.shared<tensor<64x64xi32>, rows = 64> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xf32>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -82,13 +62,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %d = hop.mma_issue %a, %a : !hop.shared<tensor<64x64xf32>, rows = 64>, !hop.shared<tensor<64x64xf32>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
     %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xf32>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -97,13 +72,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %d = hop.mma_issue %a, %a {transpose_a, transpose_b} : !hop.shared<tensor<64x64xf32>, rows = 64>, !hop.shared<tensor<64x64xf32>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
     %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xf32>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -112,13 +82,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %d = hop.mma_issue %r, %a {transpose_b} : tensor<64x64xf32, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xf32>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
     %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -126,13 +91,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{multiplies f16, bf16, f8E4M3FN, f8E5M2 or f32 tiles of one type into f32}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xbf16>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<32x64xbf16>, rows = 32>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -140,13 +100,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{of a warpgroup has M in multiples of 64, got 32; change the rows of the tile or the number of consumers}}
     %d = hop.mma %a, %b : !hop.shared<tensor<32x64xbf16>, rows = 32>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<32x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<8x64xbf16>, rows = 8>
   %b = hop.staging "b" : !hop.shared<tensor<8x64xbf16>, rows = 8>
   hop.role @consumer warpgroups(1) {
@@ -154,13 +109,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{has K in multiples of 16, got 8}}
     %d = hop.mma %a, %b {transpose_a} : !hop.shared<tensor<8x64xbf16>, rows = 8>, !hop.shared<tensor<8x64xbf16>, rows = 8> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<24x64xbf16>, rows = 24>
   %b = hop.staging "b" : !hop.shared<tensor<24x64xbf16>, rows = 24>
   hop.role @consumer warpgroups(1) {
@@ -168,13 +118,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{has K in multiples of 16, got 24}}
     %d = hop.mma %a, %b {transpose_a} : !hop.shared<tensor<24x64xbf16>, rows = 24>, !hop.shared<tensor<24x64xbf16>, rows = 24> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -182,14 +127,9 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{multiplies tiles of rank 2, got}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64xf32>
   }
-}
 
-// -----
-
+// CASE
 // A second operand in registers is a share of a tile that shared memory can hold, for each warpgroup.
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(2) {
   ^bb0(%wg: index):
@@ -197,13 +137,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{multiplies 64x64 by 128x64 into 64x64}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, tensor<64x64xbf16> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -211,13 +146,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{reads b from shared memory, where its rows are a multiple of 32 bytes and their number one of 8; got 'tensor<64x24xbf16>'}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, tensor<64x24xbf16> -> tensor<64x24xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -225,19 +155,20 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{reads b from shared memory, where its rows are a multiple of 32 bytes and their number one of 8; got 'tensor<bf16>'}}
     %d = hop.mma %a, %b : !hop.shared<tensor<64x64xbf16>, rows = 64>, tensor<bf16> -> tensor<64x64xf32>
   }
-}
 
 // -----
-
 // N = 12: no tile that wgmma could read as B.
 // expected-error@+1 {{got 'tensor<12x64xbf16>' in 12 rows}}
 "test.op"() : () -> (!hop.shared<tensor<12x64xbf16>, rows = 12>)
 
-// -----
-
+// FRAME
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // HERE
+}
+
+// CASE
   %a = hop.staging "a" : !hop.shared<tensor<96x64xbf16>, rows = 96>
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
@@ -245,13 +176,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{of a warpgroup has M in multiples of 64, got 96}}
     %d = hop.mma %a, %b : !hop.shared<tensor<96x64xbf16>, rows = 96>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<96x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -259,13 +185,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{multiplies tiles of rank 2, got}}
     %d = hop.mma %a, %st : tensor<64xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -274,13 +195,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %d = hop.mma_issue %a, %st {transpose_a} : tensor<64x64xbf16>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32>>
     %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32>> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -288,13 +204,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %d = hop.mma_issue %st, %st {copies_a} : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32>>
     %t = hop.mma_wait %d pending 0 : !hop.flight<tensor<64x64xf32>> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -302,13 +213,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{accumulator is 'tensor<64x64xf32, #hop.layout<accumulator>>', the result 'tensor<64x64xf32>'}}
     %d = hop.mma %st, %st acc(%a : tensor<64x64xf32, #hop.layout<accumulator>>) : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -317,13 +223,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %f = hop.mma_issue %st, %st acc(%a : tensor<64x64xf32>) : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
     %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -332,26 +233,16 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
     %e = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     // expected-error@+1 {{flight is used once, by the next product, a wait or a loop; it has 0 uses}}
     %f = hop.mma_issue %st, %st : !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -359,13 +250,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{turns each flight into one tile}}
     %d:2 = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32, #hop.layout<accumulator>>, tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %st = hop.staging "o" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -373,104 +259,64 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{into 'tensor<64x64xf32>'}}
     %d = hop.mma_wait %f pending 0 : !hop.flight<tensor<64x64xf32, #hop.layout<accumulator>>> -> tensor<64x64xf32>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{makes whole elements of parts or parts of whole elements, got}}
     %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{makes whole elements of parts or parts of whole elements, got}}
     %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<column>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
     // expected-error@+1 {{makes whole elements of parts or parts of whole elements, got}}
     %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<column>> -> tensor<64xf32, #hop.layout<row_partial>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{makes whole elements of parts or parts of whole elements, got}}
     %b = hop.convert_layout sum %a : tensor<64xf32, #hop.layout<row>> -> tensor<128xf32, #hop.layout<row_partial>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row_partial>>
     // expected-error@+1 {{takes a whole tile of rank 1 as a partial one, got}}
     %b = hop.row_factor %a : tensor<64xf32, #hop.layout<row_partial>> -> tensor<64xf32, #hop.layout<row_partial>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{takes a whole tile of rank 1 as a partial one, got}}
     %b = hop.row_factor %a : tensor<64xf32, #hop.layout<row>> -> tensor<64xf32, #hop.layout<row>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
     // expected-error@+1 {{takes a whole tile of rank 1 as a partial one, got}}
     %b = hop.row_factor %a : tensor<64xf32, #hop.layout<column>> -> tensor<64xf32, #hop.layout<row_partial>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %a = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
@@ -478,13 +324,8 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{requires the same encoding for all operands and results}}
     %c = "arith.addf"(%a, %b) : (tensor<64xf32, #hop.layout<row>>, tensor<64xf32, #hop.layout<column>>) -> tensor<64xf32, #hop.layout<row>>
   }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+// CASE
   %b = hop.staging "b" : !hop.shared<tensor<64x64xbf16>, rows = 64>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -492,4 +333,3 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
     // expected-error@+1 {{has the rows of a fragment a in the result, got #hop.layout<row_pairs> and #hop.layout<accumulator>}}
     %d = hop.mma %a, %b : tensor<64x64xbf16, #hop.layout<row_pairs>>, !hop.shared<tensor<64x64xbf16>, rows = 64> -> tensor<64x64xf32, #hop.layout<accumulator>>
   }
-}

@@ -1,5 +1,5 @@
 // Tiles that threads write to shared memory, and parts of tiles there.
-// RUN: tessera-opt %s -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt -split-input-file -verify-diagnostics
 
 !Half = tensor<64x32xbf16, #hop.layout<accumulator>>
 func.func @shape(%t: !Half, %to: !hop.shared<tensor<64x32xbf16>, rows = 64>) {
@@ -9,7 +9,6 @@ func.func @shape(%t: !Half, %to: !hop.shared<tensor<64x32xbf16>, rows = 64>) {
 }
 
 // -----
-
 !Half = tensor<64x32xbf16, #hop.layout<accumulator>>
 func.func @rounded(%t: !Half, %to: !hop.shared<tensor<64x32xbf16>, rows = 64>) {
   // expected-error@+1 {{rounds f32 to tf32, got 'tensor<64x32xbf16}}
@@ -18,7 +17,6 @@ func.func @rounded(%t: !Half, %to: !hop.shared<tensor<64x32xbf16>, rows = 64>) {
 }
 
 // -----
-
 func.func @chunks(%t: !hop.shared<tensor<64x128xbf16>, rows = 64>, %i: index) {
   // expected-error@+1 {{takes columns in whole chunks of 64, got 32}}
   %s = hop.slice %t[%i] : !hop.shared<tensor<64x128xbf16>, rows = 64> -> !hop.shared<tensor<64x32xbf16>, rows = 64>
@@ -26,7 +24,6 @@ func.func @chunks(%t: !hop.shared<tensor<64x128xbf16>, rows = 64>, %i: index) {
 }
 
 // -----
-
 // Parts that begin amid a chunk are read transposed alone.
 func.func @amid(%t: !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>, %i: index) {
   // expected-error@+1 {{takes columns in whole chunks of 128, got 64}}
@@ -37,7 +34,6 @@ func.func @amid(%t: !hop.shared<tensor<64x128xf8E4M3FN>, rows = 64>, %i: index) 
 }
 
 // -----
-
 func.func @both(%t: !hop.shared<tensor<64x128xbf16>, rows = 64>, %i: index) {
   // expected-error@+1 {{takes parts of rows or of columns, not of both}}
   %s = hop.slice %t[%i] : !hop.shared<tensor<64x128xbf16>, rows = 64> -> !hop.shared<tensor<32x64xbf16>, rows = 64>
@@ -45,7 +41,6 @@ func.func @both(%t: !hop.shared<tensor<64x128xbf16>, rows = 64>, %i: index) {
 }
 
 // -----
-
 hop.kernel @add attributes {argument_names = ["y"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !tile.view<[M, 64], bf16>, %m: index):
@@ -59,7 +54,6 @@ hop.kernel @add attributes {argument_names = ["y"], argument_types = [!tile.view
 }
 
 // -----
-
 // What a tile of rank 1 in shared memory is not for.
 func.func @slice_of_row(%t: !hop.shared<tensor<64xf32>, rows = 64>, %i: index) {
   // expected-error@+1 {{operand #0 must be a tile of rank 2 in shared memory}}
@@ -68,7 +62,6 @@ func.func @slice_of_row(%t: !hop.shared<tensor<64xf32>, rows = 64>, %i: index) {
 }
 
 // -----
-
 !Row = !hop.shared<tensor<64xf32>, rows = 64>
 !Matrix = !hop.shared<tensor<64x64xbf16>, rows = 64>
 func.func @product_of_row(%a: !Row, %b: !Matrix) {
@@ -78,7 +71,6 @@ func.func @product_of_row(%a: !Row, %b: !Matrix) {
 }
 
 // -----
-
 !Row = !hop.shared<tensor<64xi32>, rows = 64>
 func.func @stage_integers(%t: tensor<64xi32, #hop.layout<row>>, %to: !Row) {
   // expected-error@+1 {{writes vectors of f32, got 'tensor<64xi32, #hop.layout<row>>'}}
@@ -87,7 +79,6 @@ func.func @stage_integers(%t: tensor<64xi32, #hop.layout<row>>, %to: !Row) {
 }
 
 // -----
-
 !Row = !hop.shared<tensor<64xf32>, rows = 64>
 func.func @stage_transposed_row(%t: tensor<64xf32, #hop.layout<row>>, %to: !Row) {
   // expected-error@+1 {{transposes tiles of rank 2, got 'tensor<64xf32, #hop.layout<row>>'}}
@@ -96,7 +87,6 @@ func.func @stage_transposed_row(%t: tensor<64xf32, #hop.layout<row>>, %to: !Row)
 }
 
 // -----
-
 func.func @fetch_matrix(%t: !hop.shared<tensor<64x64xf32>, rows = 64>) {
   // expected-error@+1 {{reads a tile as it is in shared memory, 'tensor<64x64xf32>', got 'tensor<64xf32, #hop.layout<column>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64x64xf32>, rows = 64> -> tensor<64xf32, #hop.layout<column>>
@@ -104,7 +94,6 @@ func.func @fetch_matrix(%t: !hop.shared<tensor<64x64xf32>, rows = 64>) {
 }
 
 // -----
-
 func.func @fetch_length(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
   // expected-error@+1 {{reads a tile as it is in shared memory, 'tensor<64xf32>', got 'tensor<32xf32, #hop.layout<column>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<32xf32, #hop.layout<column>>
@@ -112,7 +101,6 @@ func.func @fetch_length(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
 }
 
 // -----
-
 func.func @fetch_type(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
   // expected-error@+1 {{got 'tensor<64xi32, #hop.layout<column>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64xf32>, rows = 64> -> tensor<64xi32, #hop.layout<column>>
@@ -120,7 +108,6 @@ func.func @fetch_type(%t: !hop.shared<tensor<64xf32>, rows = 64>) {
 }
 
 // -----
-
 func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
   // expected-error@+1 {{reads elements of 2 or 4 bytes, floats of 1 as a tile of rank 2, or numbers of 8 as one of rank 1, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64x64xi8>, rows = 64> -> tensor<64x64xi8, #hop.layout<accumulator>>
@@ -128,7 +115,6 @@ func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
 }
 
 // -----
-
 !View = !tile.view<[M, 64], f32>
 !Part = !hop.shared<tensor<64x64xf32>, rows = 64>
 hop.kernel @too_many attributes {argument_names = ["y"], argument_types = [!View],
@@ -144,7 +130,6 @@ hop.kernel @too_many attributes {argument_names = ["y"], argument_types = [!View
 }
 
 // -----
-
 func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
   // expected-error@+1 {{reads elements of 2 or 4 bytes, floats of 1 as a tile of rank 2, or numbers of 8 as one of rank 1, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64x64xi8>, rows = 64> -> tensor<64x64xi8, #hop.layout<accumulator>>
@@ -152,7 +137,6 @@ func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
 }
 
 // -----
-
 !View = !tile.view<[M, 64], f32>
 !Part = !hop.shared<tensor<64x64xf32>, rows = 64>
 hop.kernel @negative attributes {argument_names = ["y"], argument_types = [!View],
@@ -168,20 +152,22 @@ hop.kernel @negative attributes {argument_names = ["y"], argument_types = [!View
 }
 
 // -----
-
 func.func @fetch_bytes(%t: !hop.shared<tensor<64x64xi8>, rows = 64>) {
   // expected-error@+1 {{reads elements of 2 or 4 bytes, floats of 1 as a tile of rank 2, or numbers of 8 as one of rank 1, got 'tensor<64x64xi8, #hop.layout<accumulator>>'}}
   %r = hop.fetch %t : !hop.shared<tensor<64x64xi8>, rows = 64> -> tensor<64x64xi8, #hop.layout<accumulator>>
   func.return
 }
 
-// -----
-
+// FRAME
 !View = !tile.view<[M, 64], f32>
 !Part = !hop.shared<tensor<64x64xf32>, rows = 64>
-hop.kernel @from_slot attributes {argument_names = ["y"], argument_types = [!View],
+hop.kernel @NAME attributes {argument_names = ["y"], argument_types = [!View],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !View, %m: index):
+  // HERE
+}
+
+// CASE from_slot
   %p = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf32>, 1>
   hop.role @reducer warpgroups(1) {
   ^bb0(%wg: index):
@@ -190,15 +176,8 @@ hop.kernel @from_slot attributes {argument_names = ["y"], argument_types = [!Vie
     // expected-error@+1 {{leaves copies in flight that read a slot, which another thread than the one that copies gives back; copy from hop.staging, or in a role of one thread}}
     hop.bulk_store %s, %y[%m, %c0] add in_flight 1 : !Part, !View
   }
-}
 
-// -----
-
-!View = !tile.view<[M, 64], f32>
-!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
-hop.kernel @unread attributes {argument_names = ["y"], argument_types = [!View],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%y: !View, %m: index):
+// CASE unread
   %p = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf32>, 1>
   hop.role @writer elected {
   ^bb0(%wg: index):
@@ -209,16 +188,9 @@ hop.kernel @unread attributes {argument_names = ["y"], argument_types = [!View],
     hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xf32>, 1>, !Part
     hop.bulk_read_wait
   }
-}
 
-// -----
-
+// CASE later
 // The second copy leaves one in flight, which is itself: the first one has been read, and not the second.
-!View = !tile.view<[M, 64], f32>
-!Part = !hop.shared<tensor<64x64xf32>, rows = 64>
-hop.kernel @later attributes {argument_names = ["y"], argument_types = [!View],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%y: !View, %m: index):
   %p = hop.pipe.create "k" : !hop.pipe<tensor<64x64xf32>, 2>
   hop.role @writer elected {
   ^bb0(%wg: index):
@@ -232,10 +204,8 @@ hop.kernel @later attributes {argument_names = ["y"], argument_types = [!View],
     hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xf32>, 2>, !Part
     hop.bulk_read_wait
   }
-}
 
 // -----
-
 func.func @fetch_columns(%t: !hop.shared<tensor<64x64xf16>, rows = 64>) {
   // expected-error@+1 {{transposes floats of 1 byte, a multiple of 32 rows of them, to the layout row_pairs; got 'tensor<64x64xf16, #hop.layout<accumulator>>'}}
   %r = hop.fetch %t transposed : !hop.shared<tensor<64x64xf16>, rows = 64> -> tensor<64x64xf16, #hop.layout<accumulator>>
@@ -243,7 +213,6 @@ func.func @fetch_columns(%t: !hop.shared<tensor<64x64xf16>, rows = 64>) {
 }
 
 // -----
-
 func.func @fetch_few_rows(%t: !hop.shared<tensor<16x64xf8E4M3FN>, rows = 16>) {
   // expected-error@+1 {{a multiple of 32 rows of them, to the layout row_pairs; got 'tensor<64x16xf8E4M3FN, #hop.layout<row_pairs>>'}}
   %r = hop.fetch %t transposed : !hop.shared<tensor<16x64xf8E4M3FN>, rows = 16> -> tensor<64x16xf8E4M3FN, #hop.layout<row_pairs>>
@@ -251,7 +220,6 @@ func.func @fetch_few_rows(%t: !hop.shared<tensor<16x64xf8E4M3FN>, rows = 16>) {
 }
 
 // -----
-
 func.func @fetch_other_shape(%t: !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32>) {
   // expected-error@+1 {{reads a tile as it is in shared memory, 'tensor<32x64xf8E4M3FN>', got 'tensor<32x64xf8E4M3FN>'}}
   %r = hop.fetch %t transposed : !hop.shared<tensor<32x64xf8E4M3FN>, rows = 32> -> tensor<32x64xf8E4M3FN>

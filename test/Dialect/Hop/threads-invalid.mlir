@@ -1,5 +1,5 @@
 // Which threads of a role run an operation, and what copies have read when it ends.
-// RUN: tessera-opt %s -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt -split-input-file -verify-diagnostics
 
 !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
 !Tile = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -20,7 +20,6 @@ hop.kernel @load attributes {argument_names = ["x"], argument_types = [!View],
 }
 
 // -----
-
 !Pipe = !hop.pipe<tensor<1xi32>, 2>
 
 hop.kernel @put attributes {argument_names = ["n"], argument_types = [i32], grid = [], schedule = #tile.schedule<>} {
@@ -33,60 +32,38 @@ hop.kernel @put attributes {argument_names = ["n"], argument_types = [i32], grid
   }
 }
 
-// -----
-
-// Another condition chooses no thread, and neither does the other branch or a disjunction.
+// FRAME
 !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
 !View = !tile.view<[M, 64], bf16>
 
-hop.kernel @condition attributes {argument_names = ["x"], argument_types = [!View],
+hop.kernel @NAME attributes {argument_names = ["x"], argument_types = [!View],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !View, %m: index):
   %p = hop.pipe.create "p" : !Pipe
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
+    // HERE
+  }
+}
+
+// CASE condition
+// Another condition chooses no thread, and neither does the other branch or a disjunction.
     %first = arith.cmpi eq, %m, %c0 : index
     scf.if %first {
       // expected-error@+1 {{runs on one thread, and all threads of @rows come here}}
       hop.pipe.load %p, %x[%m, %c0] : !Pipe, !View
     }
-  }
-}
 
-// -----
-
-!Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
-!View = !tile.view<[M, 64], bf16>
-
-hop.kernel @others attributes {argument_names = ["x"], argument_types = [!View],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !View, %m: index):
-  %p = hop.pipe.create "p" : !Pipe
-  hop.role @rows warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE others
     %elected = hop.elected %wg
     scf.if %elected {
     } else {
       // expected-error@+1 {{runs on one thread, and all threads of @rows come here}}
       hop.pipe.load %p, %x[%m, %c0] : !Pipe, !View
     }
-  }
-}
 
-// -----
-
-!Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
-!View = !tile.view<[M, 64], bf16>
-
-hop.kernel @either attributes {argument_names = ["x"], argument_types = [!View],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !View, %m: index):
-  %p = hop.pipe.create "p" : !Pipe
-  hop.role @rows warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE either
     %first = arith.cmpi eq, %m, %c0 : index
     %elected = hop.elected %wg
     %either = arith.ori %elected, %first : i1
@@ -94,22 +71,9 @@ hop.kernel @either attributes {argument_names = ["x"], argument_types = [!View],
       // expected-error@+1 {{runs on one thread, and all threads of @rows come here}}
       hop.pipe.load %p, %x[%m, %c0] : !Pipe, !View
     }
-  }
-}
 
-// -----
-
+// CASE elected
 // One thread of all, in a loop and with a condition of its own.
-!Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
-!View = !tile.view<[M, 64], bf16>
-
-hop.kernel @elected attributes {argument_names = ["x"], argument_types = [!View],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !View, %m: index):
-  %p = hop.pipe.create "p" : !Pipe
-  hop.role @rows warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
     %c64 = arith.constant 64 : index
     %first = arith.cmpi eq, %m, %c0 : index
     %elected = hop.elected %wg
@@ -119,11 +83,8 @@ hop.kernel @elected attributes {argument_names = ["x"], argument_types = [!View]
         hop.pipe.load %p, %x[%i, %c0] : !Pipe, !View
       }
     }
-  }
-}
 
 // -----
-
 // What all threads do is not for the one that is elected.
 !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
 !Tile = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -142,7 +103,6 @@ hop.kernel @wait attributes {argument_names = [], argument_types = [], grid = []
 }
 
 // -----
-
 hop.kernel @sync attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>} {
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
@@ -156,7 +116,6 @@ hop.kernel @sync attributes {argument_names = [], argument_types = [], grid = []
 }
 
 // -----
-
 hop.kernel @number attributes {argument_names = [], argument_types = [], grid = [], schedule = #tile.schedule<>} {
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
@@ -165,58 +124,36 @@ hop.kernel @number attributes {argument_names = [], argument_types = [], grid = 
   }
 }
 
-// -----
-
-// Copies that still read shared memory when the role, and with it the thread block, ends.
+// FRAME
 !Tile = !hop.shared<tensor<64x64xf32>, rows = 64>
 !View = !tile.view<[M, 64], f32>
 
-hop.kernel @unread attributes {argument_names = ["y"], argument_types = [!View],
+hop.kernel @NAME attributes {argument_names = ["y"], argument_types = [!View],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%y: !View, %m: index):
   %s = hop.staging "y" : !Tile
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
-    // expected-error@+1 {{may leave copies that read shared memory when @rows ends; put hop.bulk_read_wait behind it, on every way to the end}}
-    hop.bulk_store %s, %y[%m, %c0] add in_flight 1 : !Tile, !View
+    // HERE
   }
 }
 
-// -----
+// CASE unread
+// Copies that still read shared memory when the role, and with it the thread block, ends.
+    // expected-error@+1 {{may leave copies that read shared memory when @rows ends; put hop.bulk_read_wait behind it, on every way to the end}}
+    hop.bulk_store %s, %y[%m, %c0] add in_flight 1 : !Tile, !View
 
-!Tile = !hop.shared<tensor<64x64xf32>, rows = 64>
-!View = !tile.view<[M, 64], f32>
-
-hop.kernel @one_way attributes {argument_names = ["y"], argument_types = [!View],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%y: !View, %m: index):
-  %s = hop.staging "y" : !Tile
-  hop.role @rows warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE one_way
     %first = arith.cmpi eq, %m, %c0 : index
     // expected-error@+1 {{may leave copies that read shared memory when @rows ends}}
     hop.bulk_store %s, %y[%m, %c0] in_flight 1 : !Tile, !View
     scf.if %first {
       hop.bulk_read_wait
     }
-  }
-}
 
-// -----
-
+// CASE read
 // A wait behind the loop is for the copies of all iterations, and a copy without `in_flight` waits for those before it.
-!Tile = !hop.shared<tensor<64x64xf32>, rows = 64>
-!View = !tile.view<[M, 64], f32>
-
-hop.kernel @read attributes {argument_names = ["y"], argument_types = [!View],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%y: !View, %m: index):
-  %s = hop.staging "y" : !Tile
-  hop.role @rows warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
     %c64 = arith.constant 64 : index
     scf.for %i = %c0 to %m step %c64 {
       hop.bulk_store %s, %y[%i, %c0] in_flight 1 : !Tile, !View
@@ -224,5 +161,3 @@ hop.kernel @read attributes {argument_names = ["y"], argument_types = [!View],
     hop.bulk_read_wait
     hop.bulk_store %s, %y[%m, %c0] in_flight 1 : !Tile, !View
     hop.bulk_store %s, %y[%m, %c0] : !Tile, !View
-  }
-}

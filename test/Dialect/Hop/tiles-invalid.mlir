@@ -1,48 +1,37 @@
 // What the verifiers of the dialect refuse of what moves and combines tiles.
-// RUN: tessera-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt -allow-unregistered-dialect -split-input-file -verify-diagnostics
 
-// Numbers of other rows.
+// FRAME
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
   %c0 = arith.constant 0 : index
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
+  // HERE
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+}
+
+// CASE
+// Numbers of other rows.
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
     %n = arith.constant dense<0> : tensor<32xi32>
     %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-error@+1 {{takes the number of each of 64 rows, i32 or i64, from a tile of rank 1, got 'tensor<32xi32>'}}
     hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<32xi32>
-    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
-// -----
-
+// CASE
 // Numbers that are none.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %c0 = arith.constant 0 : index
-  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
     %n = arith.constant dense<0.0> : tensor<64xf32>
     %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-error@+1 {{takes the number of each of 64 rows, i32 or i64, from a tile of rank 1, got 'tensor<64xf32>'}}
     hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xf32>
-    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
-// -----
-
+// CASE
 // Part of a slot.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %c0 = arith.constant 0 : index
-  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
     %n = arith.constant dense<0> : tensor<32xi32>
@@ -50,66 +39,35 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
     %h = hop.slice %s[%wg] : !hop.shared<tensor<64x64xbf16>, rows = 64> -> !hop.shared<tensor<32x64xbf16>, rows = 64>
     // expected-error@+1 {{fills a whole slot of a pipe, the result of hop.pipe.acquire}}
     hop.gather %h, %x[%c0, %c0] rows %n : !hop.shared<tensor<32x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<32xi32>
-    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
-// -----
-
+// CASE
 // Numbers that lie in other threads.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %c0 = arith.constant 0 : index
-  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
     %n = arith.constant dense<0> : tensor<64xi32>
     %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-error@+1 {{copies by another layout than that of the numbers of its rows, 'tensor<64xi32>'}}
     hop.gather %s, %x[%c0, %c0] rows %n layout <registers = [8:(0, 1)], lanes = [8:(0, 8), 4:(1, 0)], warps = [4:(4, 0)]> : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32>
-    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
-// -----
-
+// CASE
 // Less than 16 bytes.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %c0 = arith.constant 0 : index
-  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @rows warpgroups(1) {
   ^bb0(%wg: index):
     %n = arith.constant dense<0> : tensor<64xi32, #hop.layout<lanes = [8:0, 4:1], warps = [4:4]>>
     %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     // expected-error@+1 {{copies 16 bytes at a time, and its layout has 8 in a thread}}
     hop.gather %s, %x[%c0, %c0] rows %n layout <registers = [4:(0, 1)], lanes = [8:(0, 4), 4:(1, 0)], warps = [4:(4, 0)]> : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32, #hop.layout<lanes = [8:0, 4:1], warps = [4:4]>>
-    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
-// -----
-
+// CASE
 // One thread gathers nothing.
-hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %c0 = arith.constant 0 : index
-  %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @rows elected {
   ^bb0(%wg: index):
     %n = arith.constant dense<0> : tensor<64xi32>
     // expected-error@+1 {{runs on all threads of a warpgroup, and @rows is one elected thread; move it to a role with warpgroups}}
     %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.gather %s, %x[%c0, %c0] rows %n : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>, tensor<64xi32>
-    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
 // -----
-
 // One thread writes no tile.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
@@ -124,47 +82,38 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 // expected-error@+1 {{the digits of a layout make up 32 lanes and 4 warps, got 16 and 4}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [16:(0, 1)], warps = [4:(1, 0)]>>)
 
 // -----
-
 // expected-error@+1 {{along axis 1 a step of 4 follows digits that span 2}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<registers = [2:(0, 1)], lanes = [32:(0, 4)], warps = [4:(1, 0)]>>)
 
 // -----
-
 // expected-error@+1 {{a digit of a layout moves along one axis, got steps (1, 1)}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [32:(1, 1)], warps = [4:(32, 0)]>>)
 
 // -----
-
 // expected-error@+1 {{each digit moves to another element of a tile of rank 2}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [32:(0, 1)], warps = [4:(0, 0)]>>)
 
 // -----
-
 // expected-error@+1 {{the digits of a layout have as many steps, got 1 after 2}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [32:(0, 1)], warps = [4:0]>>)
 
 // -----
-
 // expected-error@+1 {{expected registers, lanes, warps or warpgroups, partial, or accumulator, row, row_partial, column, row_pairs, operand8 or accumulator8}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<threads = [128:1]>>)
 
 // -----
-
 // expected-error@+1 {{a digit of a layout has 2 to 4096 values and steps of 0 or more, got 1 values}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<registers = [1:(0, 1)], lanes = [32:(0, 1)], warps = [4:(1, 0)]>>)
 
 // -----
-
 // expected-error@+1 {{a layout is of rank 1 or 2, and partial only of rank 1}}
 "test.op"() : () -> (tensor<64x64xf32, #hop.layout<lanes = [32:(0, 1)], warps = [4:(1, 0)], partial>>)
 
 // -----
-
 hop.kernel @bytes attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
     schedule = #tile.schedule<>} {
 ^bb0(%m: index):
@@ -177,7 +126,6 @@ hop.kernel @bytes attributes {argument_names = [], argument_types = [], grid = [
 }
 
 // -----
-
 hop.kernel @floats attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
     schedule = #tile.schedule<>} {
 ^bb0(%m: index):
@@ -190,7 +138,6 @@ hop.kernel @floats attributes {argument_names = [], argument_types = [], grid = 
 }
 
 // -----
-
 !Bytes = !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
 hop.kernel @innermost attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
     schedule = #tile.schedule<>} {
@@ -205,7 +152,6 @@ hop.kernel @innermost attributes {argument_names = [], argument_types = [], grid
 }
 
 // -----
-
 !Bytes = !hop.shared<tensor<64x64xf8E4M3FN>, rows = 64>
 hop.kernel @fragment attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
     schedule = #tile.schedule<>} {
@@ -221,7 +167,6 @@ hop.kernel @fragment attributes {argument_names = [], argument_types = [], grid 
 }
 
 // -----
-
 hop.kernel @transposed attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<1, 1>],
     schedule = #tile.schedule<>} {
 ^bb0(%m: index):
@@ -234,7 +179,6 @@ hop.kernel @transposed attributes {argument_names = [], argument_types = [], gri
 }
 
 // -----
-
 !Tile = tensor<64x32xf32, #hop.layout<accumulator>>
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
 ^bb0(%m: index):
@@ -248,7 +192,6 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
 }
 
 // -----
-
 !Tile = tensor<64x32xf32, #hop.layout<accumulator>>
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
 ^bb0(%m: index):
@@ -262,7 +205,6 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
 }
 
 // -----
-
 !Tile = tensor<64x32xf32, #hop.layout<accumulator>>
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
 ^bb0(%m: index):
@@ -276,7 +218,6 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
 }
 
 // -----
-
 !Half = tensor<64x32xf16, #hop.layout<accumulator>>
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>], schedule = #tile.schedule<>} {
 ^bb0(%m: index):
@@ -290,7 +231,6 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[B, M], f32>], grid = [], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[B, M], f32>):
   hop.role @producer elected {
@@ -302,7 +242,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M], f32>], grid = [], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M], f32>):
   hop.role @producer elected {
@@ -314,7 +253,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M], f32>], grid = [], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M], f32>):
   hop.role @consumer warpgroups(1) {
@@ -326,7 +264,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @led_slots attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
@@ -336,7 +273,6 @@ hop.kernel @led_slots attributes {argument_names = ["x"], argument_types = [!til
 }
 
 // -----
-
 hop.kernel @led_twice attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
@@ -347,7 +283,6 @@ hop.kernel @led_twice attributes {argument_names = ["x"], argument_types = [!til
 }
 
 // -----
-
 hop.kernel @led_multicast attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
@@ -357,7 +292,6 @@ hop.kernel @led_multicast attributes {argument_names = ["x"], argument_types = [
 }
 
 // -----
-
 hop.kernel @runs_of_short_rows attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 32], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 32], bf16>, %m: index):
@@ -374,7 +308,6 @@ hop.kernel @runs_of_short_rows attributes {argument_names = ["x"], argument_type
 }
 
 // -----
-
 hop.kernel @run_in_two_blocks attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<cluster = 2>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
@@ -390,11 +323,14 @@ hop.kernel @run_in_two_blocks attributes {argument_names = ["x"], argument_types
   }
 }
 
-// -----
-
-hop.kernel @rows_from_nowhere attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+// FRAME
+hop.kernel @NAME attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  // HERE
+}
+
+// CASE rows_from_nowhere
   %b = hop.buffer "x" : !hop.buffer<tensor<64x64xbf16>, 1>
   %full = hop.barriers "x.full" count 1 : !hop.barriers<1>
   hop.role @producer elected {
@@ -406,13 +342,8 @@ hop.kernel @rows_from_nowhere attributes {argument_names = ["x"], argument_types
     "hop.bulk_load"(%x, %c0, %c0, %t, %full, %zero) {rows = 16 : i64, operandSegmentSizes = array<i32: 1, 2, 1, 1, 1, 0>}
       : (!tile.view<[M, 64], bf16>, index, index, !hop.shared<tensor<64x64xbf16>, rows = 64>, !hop.barriers<1>, i32) -> ()
   }
-}
 
-// -----
-
-hop.kernel @run_without_rows attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+// CASE run_without_rows
   %c0 = arith.constant 0 : index
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role @producer elected {
@@ -423,13 +354,8 @@ hop.kernel @run_without_rows attributes {argument_names = ["x"], argument_types 
       hop.yield %i : index
     } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
-}
 
-// -----
-
-hop.kernel @run_without_end attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+// CASE run_without_end
   %c0 = arith.constant 0 : index
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role @producer elected {
@@ -440,13 +366,8 @@ hop.kernel @run_without_end attributes {argument_names = ["x"], argument_types =
       %j = arith.addi %i, %i : index
     } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
-}
 
-// -----
-
-hop.kernel @run_of_another_capture attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+// CASE run_of_another_capture
   %c0 = arith.constant 0 : index
   %p = hop.pipe.create "p" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role @producer elected {
@@ -457,13 +378,8 @@ hop.kernel @run_of_another_capture attributes {argument_names = ["x"], argument_
       hop.yield %i, %i : index, index
     } : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
-}
 
-// -----
-
-hop.kernel @more_runs_than_lanes attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+// CASE more_runs_than_lanes
   %c0 = arith.constant 0 : index
   %p = hop.pipe.create "p" : !hop.pipe<tensor<256x64xbf16>, 1>
   hop.role @producer elected {
@@ -474,10 +390,8 @@ hop.kernel @more_runs_than_lanes attributes {argument_names = ["x"], argument_ty
       hop.yield %i, %i : index, index
     } : !hop.pipe<tensor<256x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
-}
 
 // -----
-
 !Part = tensor<1xf32, #hop.layout<lanes = [32:0], warps = [4:0], warpgroups = [2:0, 4:0], partial>>
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 1>],
     schedule = #tile.schedule<cluster = 4>, spread} {
@@ -492,7 +406,6 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
 }
 
 // -----
-
 // expected-error@+1 {{has tiles of the blocks of a cluster together, and clusters of one; leave spread out, or use cluster = 2, 4, 8 or 16}}
 hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 1>],
     schedule = #tile.schedule<cluster = 1>, spread} {

@@ -1,5 +1,6 @@
-// RUN: tessera-opt %s -split-input-file -verify-diagnostics -allow-unregistered-dialect
+// RUN: %cases %s | tessera-opt -split-input-file -verify-diagnostics -allow-unregistered-dialect
 
+// FRAME
 tile.kernel @copy(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
   %c64 = arith.constant 64 : index
   %at = arith.muli %m, %c64 : index
@@ -7,77 +8,40 @@ tile.kernel @copy(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) grid(%m = 
   tile.store %t, %y[%at] : tensor<64xf32>, !tile.view<[M], f32>
 }
 
+// HERE
+
+// CASE
 tile.sequence @unknown_kernel(%x: !tile.view<[M], f32>) {
   // expected-error@+1 {{'tile.launch' op launches 'cpy', which is no kernel; the source has copy}}
   tile.launch @cpy(%x, %x) : !tile.view<[M], f32>, !tile.view<[M], f32>
 }
 
-// -----
-
-tile.kernel @copy(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
-  %c64 = arith.constant 64 : index
-  %at = arith.muli %m, %c64 : index
-  %t = tile.load %x[%at] : !tile.view<[M], f32> -> tensor<64xf32>
-  tile.store %t, %y[%at] : tensor<64xf32>, !tile.view<[M], f32>
-}
-
+// CASE
 tile.sequence @too_few(%x: !tile.view<[M], f32>) {
   // expected-error@+1 {{'tile.launch' op passes 1 operands to kernel 'copy', which takes 2}}
   tile.launch @copy(%x) : !tile.view<[M], f32>
 }
 
-// -----
-
-tile.kernel @copy(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
-  %c64 = arith.constant 64 : index
-  %at = arith.muli %m, %c64 : index
-  %t = tile.load %x[%at] : !tile.view<[M], f32> -> tensor<64xf32>
-  tile.store %t, %y[%at] : tensor<64xf32>, !tile.view<[M], f32>
-}
-
+// CASE
 // The kernel has one name for what the sequence has two for.
 tile.sequence @two_extents(%x: !tile.view<[M], f32>, %y: !tile.view<[N], f32>) {
   // expected-error@+1 {{'tile.launch' op passes %y as 'y', whose dimension 0 is N; kernel 'copy' has one extent for 'M', which an earlier argument makes M}}
   tile.launch @copy(%x, %y) : !tile.view<[M], f32>, !tile.view<[N], f32>
 }
 
-// -----
-
-tile.kernel @copy(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
-  %c64 = arith.constant 64 : index
-  %at = arith.muli %m, %c64 : index
-  %t = tile.load %x[%at] : !tile.view<[M], f32> -> tensor<64xf32>
-  tile.store %t, %y[%at] : tensor<64xf32>, !tile.view<[M], f32>
-}
-
+// CASE
 tile.sequence @element_type(%x: !tile.view<[M], f16>, %y: !tile.view<[M], f32>) {
   // expected-error@+1 {{'tile.launch' op passes %x of type '!tile.view<[M], f16>' as 'x' of kernel 'copy', which takes '!tile.view<[M], f32>'}}
   tile.launch @copy(%x, %y) : !tile.view<[M], f16>, !tile.view<[M], f32>
 }
 
-// -----
-
-tile.kernel @copy(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
-  %c64 = arith.constant 64 : index
-  %at = arith.muli %m, %c64 : index
-  %t = tile.load %x[%at] : !tile.view<[M], f32> -> tensor<64xf32>
-  tile.store %t, %y[%at] : tensor<64xf32>, !tile.view<[M], f32>
-}
-
+// CASE
 tile.sequence @twice(%x: !tile.view<[M], f32>) {
   // expected-error@+1 {{'tile.launch' op passes %x twice, and kernel 'copy' stores to 'y'; views of a kernel are different memory: give it a workspace, and another kernel what follows}}
   tile.launch @copy(%x, %x) : !tile.view<[M], f32>, !tile.view<[M], f32>
 }
 
-// -----
-
-tile.kernel @copy(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) grid(%m = M ceildiv 64) {
-  %c64 = arith.constant 64 : index
-  %at = arith.muli %m, %c64 : index
-  %t = tile.load %x[%at] : !tile.view<[M], f32> -> tensor<64xf32>
-  tile.store %t, %y[%at] : tensor<64xf32>, !tile.view<[M], f32>
-}
-
+// CASE
 tile.sequence @never_stored(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) {
   %w = tile.workspace : !tile.view<[M], f32>
   // expected-error@+1 {{'tile.launch' op passes %w as 'x', which kernel 'copy' loads, and no earlier launch stores; launch the kernel that stores it before, or make the workspace `zeroed`}}
@@ -86,7 +50,6 @@ tile.sequence @never_stored(%x: !tile.view<[M], f32>, %y: !tile.view<[M], f32>) 
 }
 
 // -----
-
 tile.kernel @fixed(%x: !tile.view<[64], f32>, %a: f32) grid(%m = 1) {
 }
 
@@ -96,7 +59,6 @@ tile.sequence @run_time_extent(%x: !tile.view<[M], f32>, %a: f32) {
 }
 
 // -----
-
 tile.kernel @fixed(%x: !tile.view<[64], f32>, %a: f32) grid(%m = 1) {
 }
 
@@ -106,7 +68,6 @@ tile.sequence @scalar(%x: !tile.view<[64], f32>, %a: i32) {
 }
 
 // -----
-
 tile.kernel @fixed(%x: !tile.view<[64], f32>, %a: f32) grid(%m = 1) {
 }
 
@@ -117,7 +78,6 @@ tile.sequence @unknown_shape(%x: !tile.view<[64], f32>, %a: f32) dims(PARTS = 4)
 }
 
 // -----
-
 tile.kernel @fixed(%x: !tile.view<[64], f32>, %a: f32) grid(%m = 1) {
 }
 
@@ -127,7 +87,6 @@ tile.sequence @unknown_factor(%x: !tile.view<[64], f32>, %a: f32) dims(PARTS = K
 }
 
 // -----
-
 tile.kernel @fixed(%x: !tile.view<[64], f32>, %a: f32) grid(%m = 1) {
 }
 
@@ -137,26 +96,22 @@ tile.sequence @known_name(%x: !tile.view<[64], f32>, %y: !tile.view<[M], f32>, %
 }
 
 // -----
-
 // expected-error@+1 {{the divisor of an extent is at least 1, got 0}}
 tile.sequence @divisor(%y: !tile.view<[M], f32>) dims(N = M ceildiv 0) {
 }
 
 // -----
-
 // expected-error@+1 {{a factor of the extent 'N' is the name of a dimension or an integer of at least 1, got 0 : i64}}
 tile.sequence @factor(%y: !tile.view<[M], f32>) dims(N = 0 * M) {
 }
 
 // -----
-
 // expected-error@+1 {{'tile.sequence' op launches no kernel; add a tile.launch}}
 tile.sequence @empty(%y: !tile.view<[M], f32>) {
   %w = tile.workspace : !tile.view<[M], f32>
 }
 
 // -----
-
 tile.sequence @computes(%x: !tile.view<[64], f32>, %a: f32) {
   // expected-error@+1 {{'arith.addf' op is not what a sequence does: it holds tile.workspace and tile.launch; compute in a kernel}}
   %b = arith.addf %a, %a : f32

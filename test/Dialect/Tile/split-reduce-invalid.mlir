@@ -1,9 +1,14 @@
-// RUN: tessera-opt %s -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt -split-input-file -verify-diagnostics
 
+// FRAME
 !X = !tile.view<[K], f32>
 !Y = !tile.view<[M], f32>
 tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
   %c0 = arith.constant 0 : index
+  // HERE
+}
+
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   // expected-error @+1 {{has parts of -1 iterations; a part has at least one, and with 0 the range stays whole}}
@@ -15,14 +20,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     tile.yield %s : f32
   }
   tile.store %r, %y[%m] : f32, !Y
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %n = tile.dim "K"
   // expected-error @+1 {{has 33 shares for each multiprocessor; there are 1 to 32, and with 0 nothing is cut}}
   %r = tile.split_reduce %first, %past = %c0 to %n balanced 33 -> f32 {
@@ -33,14 +32,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     tile.yield %s : f32
   }
   tile.store %r, %y[%m] : f32, !Y
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %n = tile.dim "K"
   // expected-error @+1 {{has -1 shares for each multiprocessor; there are 1 to 32, and with 0 nothing is cut}}
   %r = tile.split_reduce %first, %past = %c0 to %n balanced -1 -> f32 {
@@ -51,14 +44,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     tile.yield %s : f32
   }
   tile.store %r, %y[%m] : f32, !Y
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %n = tile.dim "K"
   // expected-error @+1 {{has equal shares and parts that fill the GPU; leave out one of 'balanced' and 'fill'}}
   %r = tile.split_reduce %first, %past = %c0 to %n fill balanced 1 -> f32 {
@@ -69,14 +56,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     tile.yield %s : f32
   }
   tile.store %r, %y[%m] : f32, !Y
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   // expected-error @+1 {{has parts of 4 iterations and as many as fill the GPU; leave out one of 'part' and 'fill'}}
@@ -88,14 +69,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     tile.yield %s : f32
   }
   tile.store %r, %y[%m] : f32, !Y
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   // expected-error @+1 {{has no state; give the types of what a part yields behind '->'}}
@@ -104,14 +79,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
   } merge with {
     tile.yield
   }
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   // expected-error @+1 {{has a state of 'i1', which no workspace holds; its values are numbers, vectors and tiles of what views hold, but i8: widen flags and indices}}
@@ -122,14 +91,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     %s = arith.andi %a, %b : i1
     tile.yield %s : i1
   }
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   %r = tile.split_reduce %first, %past = %c0 to %n -> f32 {
@@ -140,14 +103,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     tile.yield %a, %b : f32, f32
   }
   tile.store %r, %y[%m] : f32, !Y
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   %r = tile.split_reduce %first, %past = %c0 to %n -> f32 {
@@ -159,14 +116,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     %s = arith.addf %a, %b : f32
     tile.yield %s : f32
   }
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   %one = arith.constant 1.0 : f32
@@ -180,14 +131,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     %s = arith.addf %a, %b : f32
     tile.yield %s : f32
   }
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   %r = tile.split_reduce %first, %past = %c0 to %n -> f32 {
@@ -199,14 +144,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     tile.yield %v : f32
   }
   tile.store %r, %y[%m] : f32, !Y
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   %r = tile.split_reduce %first, %past = %c0 to %n -> f32 {
@@ -217,14 +156,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     tile.store %a, %y[%m] : f32, !Y
     tile.yield %b : f32
   }
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   // expected-note @+1 {{the first is here}}
@@ -244,14 +177,8 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     tile.yield %s : f32
   }
   tile.store %r, %y[%m] : f32, !Y
-}
 
-// -----
-
-!X = !tile.view<[K], f32>
-!Y = !tile.view<[M], f32>
-tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
-  %c0 = arith.constant 0 : index
+// CASE
   %c1 = arith.constant 1 : index
   %n = tile.dim "K"
   %zero = arith.constant 0.0 : f32
@@ -268,4 +195,3 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     scf.yield %q : f32
   }
   tile.store %r, %y[%m] : f32, !Y
-}

@@ -1,6 +1,6 @@
 // Roles that always go on.
 //
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' | FileCheck %s
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' | FileCheck %s
 // CHECK-COUNT-12: hop.kernel @
 
 !V = !tile.view<[M, 64], bf16>
@@ -35,12 +35,17 @@ hop.kernel @one_slot attributes {argument_names = ["x"], argument_types = [!V],
   }
 }
 
-// One that is held beside two others; the last of them comes behind it.
-hop.kernel @held attributes {argument_names = ["x"], argument_types = [!V],
+// FRAME
+hop.kernel @NAME attributes {argument_names = ["x"], argument_types = [!V],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !V, %m: index):
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  // HERE
+}
+
+// CASE held
+// One that is held beside two others; the last of them comes behind it.
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R3
   hop.role @producer elected {
@@ -61,14 +66,9 @@ hop.kernel @held attributes {argument_names = ["x"], argument_types = [!V],
     hop.pipe.release %a, %v : !R3, !T
     hop.pipe.release %a, %w : !R3, !T
   }
-}
 
+// CASE ahead
 // Two tiles of a loop in turns, loaded an iteration ahead: the one of the step before is still in use.
-hop.kernel @ahead attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
   %b = hop.pipe.create "b" : !R1
@@ -94,14 +94,9 @@ hop.kernel @ahead attributes {argument_names = ["x"], argument_types = [!V],
     %w = hop.pipe.wait %b : !R1 -> !T
     hop.pipe.release %b, %w : !R1, !T
   }
-}
 
+// CASE branches
 // Both roles decide alike.
-hop.kernel @branches attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R1
@@ -127,14 +122,9 @@ hop.kernel @branches attributes {argument_names = ["x"], argument_types = [!V],
       }
     }
   }
-}
 
+// CASE order
 // The order of two rings differs, and both have room.
-hop.kernel @order attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R1
@@ -157,14 +147,9 @@ hop.kernel @order attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %b, %u : !R1, !T
     }
   }
-}
 
+// CASE skipped
 // Tiles that are loaded for other blocks pass behind the loop.
-hop.kernel @skipped attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
   %b = hop.pipe.create "b" : !R1
@@ -198,14 +183,9 @@ hop.kernel @skipped attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %b, %p : !R1, !T
     }
   }
-}
 
+// CASE alone
 // Without a producer the loads are those of one consumer, here an iteration ahead.
-hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
   hop.role @consumer warpgroups(1) {
@@ -227,14 +207,9 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!V],
     %u = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %u : !R2, !T
   }
-}
 
+// CASE two_producers
 // Two roles that load, each a pipe of its own, and one that reads both.
-hop.kernel @two_producers attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R2
   hop.role @first elected {
@@ -261,14 +236,9 @@ hop.kernel @two_producers attributes {argument_names = ["x"], argument_types = [
       hop.pipe.release %b, %t6 : !R2, !T
     }
   }
-}
 
+// CASE two_readers
 // A tile that two roles read: its slot comes free when both have given it back.
-hop.kernel @two_readers attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R1
   hop.role @producer elected {
@@ -294,14 +264,9 @@ hop.kernel @two_readers attributes {argument_names = ["x"], argument_types = [!V
       hop.pipe.release %a, %t6 : !R1, !T
     }
   }
-}
 
+// CASE chain
 // A chain of roles: the one in the middle reads a tile before it loads another.
-hop.kernel @chain attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R1
   hop.role @first elected {
@@ -325,14 +290,9 @@ hop.kernel @chain attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %b, %t5 : !R1, !T
     }
   }
-}
 
+// CASE writer
 // A role that writes slots, and one that stores them.
-hop.kernel @writer attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %a = hop.pipe.create "a" : !R1
   hop.role @rows warpgroups(2) {
   ^bb0(%wg: index):
@@ -349,14 +309,9 @@ hop.kernel @writer attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %a, %t : !R1, !T
     }
   }
-}
 
+// CASE pieces
 // One role has in one loop what the other has in pieces, and a third one ends by what it gets.
-hop.kernel @pieces attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %zero = arith.constant 0 : i32
   %a = hop.pipe.create "a" : !R2
   %numbers = hop.pipe.create "numbers" : !hop.pipe<tensor<1xi32>, 1>
@@ -397,4 +352,3 @@ hop.kernel @pieces attributes {argument_names = ["x"], argument_types = [!V],
       scf.yield %next : i32
     }
   }
-}

@@ -1,5 +1,5 @@
 // Pipes that nobody fills or reads, or that roles fill and read in other turns.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' -split-input-file -verify-diagnostics
 
 // A pipe that nobody fills.
 !V = !tile.view<[M, 64], bf16>
@@ -21,7 +21,6 @@ hop.kernel @unfilled attributes {argument_names = ["x"], argument_types = [!V],
 }
 
 // -----
-
 // A pipe that nobody reads.
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -41,7 +40,6 @@ hop.kernel @unread attributes {argument_names = ["x"], argument_types = [!V],
 }
 
 // -----
-
 // A meeting to which one of three roles does not come.
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -71,15 +69,18 @@ hop.kernel @meeting attributes {argument_names = ["x"], argument_types = [!V],
   }
 }
 
-// -----
-
-// A slot that a role writes is filled when it is committed, and no sooner.
+// FRAME
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
 !R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-hop.kernel @written attributes {argument_names = ["x"], argument_types = [!V],
+hop.kernel @NAME attributes {argument_names = ["x"], argument_types = [!V],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !V, %m: index):
+  // HERE
+}
+
+// CASE written
+// A slot that a role writes is filled when it is committed, and no sooner.
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %a = hop.pipe.create "a" : !R1
@@ -103,17 +104,9 @@ hop.kernel @written attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %a, %t : !R1, !T
     }
   }
-}
 
-// -----
-
+// CASE mixed
 // Copies and threads.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %a = hop.pipe.create "a" : !R1
@@ -135,17 +128,9 @@ hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
     %u = hop.pipe.wait %a : !R1 -> !T
     hop.pipe.release %a, %u : !R1, !T
   }
-}
 
-// -----
-
+// CASE mixed
 // Threads and gathers.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
   %c0 = arith.constant 0 : index
   %a = hop.pipe.create "a" : !R1
   hop.role @rows warpgroups(1) {
@@ -166,17 +151,9 @@ hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
     %u = hop.pipe.wait %a : !R1 -> !T
     hop.pipe.release %a, %u : !R1, !T
   }
-}
 
-// -----
-
+// CASE mixed
 // Loads and gathers.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
   %c0 = arith.constant 0 : index
   %a = hop.pipe.create "a" : !R1
   hop.role @rows warpgroups(1) {
@@ -199,17 +176,9 @@ hop.kernel @mixed attributes {argument_names = ["x"], argument_types = [!V],
     %u = hop.pipe.wait %a : !R1 -> !T
     hop.pipe.release %a, %u : !R1, !T
   }
-}
 
-// -----
-
+// CASE one_way
 // What is given back on one of two ways.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-hop.kernel @one_way attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
   %c0 = arith.constant 0 : index
   %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
@@ -225,17 +194,9 @@ hop.kernel @one_way attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %a, %t : !R1, !T
     }
   }
-}
 
-// -----
-
+// CASE region
 // Control flow that no role has.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-hop.kernel @region attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
   %a = hop.pipe.create "a" : !R1
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -251,10 +212,8 @@ hop.kernel @region attributes {argument_names = ["x"], argument_types = [!V],
       scf.yield
     }
   }
-}
 
 // -----
-
 // One thread of a role with warpgroups loads only sometimes what the role always waits for.
 hop.kernel @sometimes attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
@@ -277,7 +236,6 @@ hop.kernel @sometimes attributes {argument_names = ["x"], argument_types = [!til
 }
 
 // -----
-
 // Two loops that do not do the same are no pieces of one.
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>

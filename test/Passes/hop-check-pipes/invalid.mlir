@@ -1,19 +1,24 @@
 // Roles that come to wait for each other for ever.
 //
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(hop.kernel(hop-check-pipes))' -split-input-file -verify-diagnostics
 
-// A tile keeps its slot while a loop goes round the ring.
+// FRAME
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
 !R1 = !hop.pipe<tensor<64x64xbf16>, 1>
 !R2 = !hop.pipe<tensor<64x64xbf16>, 2>
 !R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @round attributes {argument_names = ["x"], argument_types = [!V],
+hop.kernel @NAME attributes {argument_names = ["x"], argument_types = [!V],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !V, %m: index):
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %more = arith.cmpi slt, %c0, %m : index
+  // HERE
+}
+
+// CASE round
+// A tile keeps its slot while a loop goes round the ring.
   %b = hop.pipe.create "b" : !R2
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -34,22 +39,9 @@ hop.kernel @round attributes {argument_names = ["x"], argument_types = [!V],
     }
     hop.pipe.release %b, %t : !R2, !T
   }
-}
 
-// -----
-
+// CASE three
 // Three at once, whatever is given back behind the first.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @three attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
   %b = hop.pipe.create "b" : !R2
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -69,22 +61,9 @@ hop.kernel @three attributes {argument_names = ["x"], argument_types = [!V],
     hop.pipe.release %b, %v : !R2, !T
     hop.pipe.release %b, %t : !R2, !T
   }
-}
 
-// -----
-
+// CASE kept
 // What is never given back.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @kept attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
   %b = hop.pipe.create "b" : !R2
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -99,22 +78,9 @@ hop.kernel @kept attributes {argument_names = ["x"], argument_types = [!V],
       %t = hop.pipe.wait %b : !R2 -> !T
     }
   }
-}
 
-// -----
-
+// CASE rings
 // Across rings: a stands full before the load of b, for which the consumers wait before they give back a.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @rings attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R2
   hop.role @producer elected {
@@ -139,22 +105,9 @@ hop.kernel @rings attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %a, %v : !R1, !T
     }
   }
-}
 
-// -----
-
+// CASE branch
 // In one of the branches only.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @branch attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
   %b = hop.pipe.create "b" : !R1
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -175,22 +128,9 @@ hop.kernel @branch attributes {argument_names = ["x"], argument_types = [!V],
     }
     hop.pipe.release %b, %t : !R1, !T
   }
-}
 
-// -----
-
+// CASE unloaded
 // A tile that nobody loads.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @unloaded attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -204,22 +144,9 @@ hop.kernel @unloaded attributes {argument_names = ["x"], argument_types = [!V],
     %u = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %u : !R2, !T
   }
-}
 
-// -----
-
+// CASE loops
 // A loop of one role.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @loops attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -237,22 +164,9 @@ hop.kernel @loops attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %a, %u : !R2, !T
     }
   }
-}
 
-// -----
-
+// CASE loads
 // The other role's.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @loads attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R2
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -267,22 +181,9 @@ hop.kernel @loads attributes {argument_names = ["x"], argument_types = [!V],
     %t = hop.pipe.wait %a : !R2 -> !T
     hop.pipe.release %a, %t : !R2, !T
   }
-}
 
-// -----
-
+// CASE alone
 // Without a producer the thread that loads waits for itself.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-!R3 = !hop.pipe<tensor<64x64xbf16>, 3>
-hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %more = arith.cmpi slt, %c0, %m : index
   %a = hop.pipe.create "a" : !R1
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -300,22 +201,24 @@ hop.kernel @alone attributes {argument_names = ["x"], argument_types = [!V],
     hop.pipe.release %a, %u : !R1, !T
     hop.pipe.release %a, %t : !R1, !T
   }
-}
 
-// -----
-
-// Two roles that each want a tile of the other first.
+// FRAME
 !V = !tile.view<[M, 64], bf16>
 !T = !hop.shared<tensor<64x64xbf16>, rows = 64>
 !R1 = !hop.pipe<tensor<64x64xbf16>, 1>
 !R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-hop.kernel @cycle attributes {argument_names = ["x"], argument_types = [!V],
+hop.kernel @NAME attributes {argument_names = ["x"], argument_types = [!V],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
 ^bb0(%x: !V, %m: index):
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %a = hop.pipe.create "a" : !R1
   %b = hop.pipe.create "b" : !R1
+  // HERE
+}
+
+// CASE cycle
+// Two roles that each want a tile of the other first.
   hop.role @first elected {
   ^bb0(%wg: index):
     scf.for %i1 = %c0 to %m step %c1 {
@@ -334,22 +237,9 @@ hop.kernel @cycle attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %a, %t4 : !R1, !T
     }
   }
-}
 
-// -----
-
+// CASE round_of_three
 // Three that do so in turn, beside one that is not to blame.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-hop.kernel @round_of_three attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %a = hop.pipe.create "a" : !R1
-  %b = hop.pipe.create "b" : !R1
   %c = hop.pipe.create "c" : !R1
   %d = hop.pipe.create "d" : !R2
   hop.role @loads elected {
@@ -379,22 +269,9 @@ hop.kernel @round_of_three attributes {argument_names = ["x"], argument_types = 
     hop.pipe.release %b, %t3 : !R1, !T
     hop.pipe.release %d, %t4 : !R2, !T
   }
-}
 
-// -----
-
+// CASE order_of_two
 // Two roles that load, in another order than their reader needs.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-hop.kernel @order_of_two attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %a = hop.pipe.create "a" : !R1
-  %b = hop.pipe.create "b" : !R1
   hop.role @first elected {
   ^bb0(%wg: index):
     hop.pipe.load %a, %x[%m, %c0] : !R1, !V
@@ -422,22 +299,9 @@ hop.kernel @order_of_two attributes {argument_names = ["x"], argument_types = [!
     %t5 = hop.pipe.wait %a : !R1 -> !T
     hop.pipe.release %a, %t5 : !R1, !T
   }
-}
 
-// -----
-
+// CASE merged
 // A loop of two roles that stands for two of another.
-!V = !tile.view<[M, 64], bf16>
-!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
-!R1 = !hop.pipe<tensor<64x64xbf16>, 1>
-!R2 = !hop.pipe<tensor<64x64xbf16>, 2>
-hop.kernel @merged attributes {argument_names = ["x"], argument_types = [!V],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !V, %m: index):
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %a = hop.pipe.create "a" : !R1
-  %b = hop.pipe.create "b" : !R1
   hop.role @producer elected {
   ^bb0(%wg: index):
     // expected-note@+1 {{the one before}}
@@ -458,4 +322,3 @@ hop.kernel @merged attributes {argument_names = ["x"], argument_types = [!V],
       hop.pipe.release %b, %t5 : !R1, !T
     }
   }
-}

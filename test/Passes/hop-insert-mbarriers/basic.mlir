@@ -3,8 +3,16 @@
 // RUN: tessera-opt %S/../Inputs/small.mlir \
 // RUN:   --pass-pipeline='builtin.module(tile-override-schedule{schedule=persistent=none,outer_stages=1,overlap=1,stages=2,pingpong=false},tile.kernel(tile-choose-schedule,tile-overlap),canonicalize,cse,tile-warp-specialize,canonicalize,cse, \
 // RUN:   hop.kernel(hop-assign-layouts),canonicalize,cse,hop.kernel(hop-stage-stores,hop-async-mma,hop-pingpong,hop-insert-mbarriers),canonicalize,cse)' | FileCheck %s
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-insert-mbarriers),cse)' | FileCheck %s --check-prefix=PLACES
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(hop.kernel(hop-insert-mbarriers),cse)' | FileCheck %s --check-prefix=PLACES
 
+// FRAME
+hop.kernel @NAME attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+  // HERE
+}
+
+// CASE one
 // Full is completed by the copy, empty by an arrival of each consumer, or of each of their threads where the loop with
 // the product, which joins the warps, may have no iteration.
 // CHECK: %[[QF:.*]] = hop.barriers "q.full" count 1 : !hop.barriers<1>
@@ -30,16 +38,12 @@
 // CHECK-NEXT: hop.barrier.wait %[[KF]][%[[RI]]], %[[RP]]
 // CHECK: hop.mma_wait
 // CHECK-NEXT: hop.barrier.arrive %[[KE]][%[[RI]]]
-
 // With one slot there is no index, and the parity alone flips.
 // PLACES-LABEL: hop.kernel @one
 // PLACES: scf.for {{.*}} iter_args(%[[P:.*]] = %c1_i32) -> (i32) {
 // PLACES: hop.barrier.wait %{{.*}}[%c0_i32], %[[P]]
 // PLACES: %[[Q:.*]] = arith.xori %[[P]], %c1_i32
 // PLACES: scf.yield %[[Q]]
-hop.kernel @one attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role @producer elected {
   ^bb0(%wg: index):
@@ -53,8 +57,8 @@ hop.kernel @one attributes {argument_names = ["x", "y"], argument_types = [!tile
     %t = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 1> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.pipe.release %p, %t : !hop.pipe<tensor<64x64xbf16>, 1>, !hop.shared<tensor<64x64xbf16>, rows = 64>
   }
-}
 
+// CASE three
 // With three the index wraps and the parity flips with it.
 // PLACES-LABEL: hop.kernel @three
 // PLACES: scf.for {{.*}} iter_args(%[[P:.*]] = %c0_i32, %[[I:.*]] = %c0_i32) -> (i32, i32) {
@@ -65,9 +69,6 @@ hop.kernel @one attributes {argument_names = ["x", "y"], argument_types = [!tile
 // PLACES: %[[P1:.*]] = arith.xori %[[P]], %[[FLIP]]
 // PLACES: %[[I1:.*]] = arith.select %[[WRAPS]], %c0_i32, %[[NEXT]]
 // PLACES: scf.yield %[[P1]], %[[I1]]
-hop.kernel @three attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 3>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -82,8 +83,8 @@ hop.kernel @three attributes {argument_names = ["x", "y"], argument_types = [!ti
     %c0 = arith.constant 0 : index
     hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 3>, !tile.view<[M, 64], bf16>
   }
-}
 
+// CASE conditional
 // A conditional without an else gets one, in which the place stays; what follows goes on from either.
 // PLACES-LABEL: hop.kernel @conditional
 // PLACES: %[[R:.*]] = scf.if %{{.*}} -> (i32) {
@@ -93,9 +94,6 @@ hop.kernel @three attributes {argument_names = ["x", "y"], argument_types = [!ti
 // PLACES: } else {
 // PLACES-NEXT: scf.yield %c0_i32
 // PLACES: hop.barrier.wait %{{.*}}[%c0_i32], %[[R]]
-hop.kernel @conditional attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 1>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -113,16 +111,13 @@ hop.kernel @conditional attributes {argument_names = ["x", "y"], argument_types 
     %c0 = arith.constant 0 : index
     hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 1>, !tile.view<[M, 64], bf16>
   }
-}
 
+// CASE nested
 // Results of a conditional and a loop come before the places, which pass through both.
 // PLACES-LABEL: hop.kernel @nested
 // PLACES: %{{.*}}:3 = scf.for {{.*}} -> (index, i32, i32) {
 // PLACES: %[[R:.*]]:3 = scf.if %{{.*}} -> (index, i32, i32) {
 // PLACES: scf.yield %[[R]]#0, %[[R]]#1, %[[R]]#2
-hop.kernel @nested attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
@@ -148,8 +143,36 @@ hop.kernel @nested attributes {argument_names = ["x", "y"], argument_types = [!t
     %c0 = arith.constant 0 : index
     hop.pipe.load %p, %x[%m, %c0] : !hop.pipe<tensor<64x64xbf16>, 2>, !tile.view<[M, 64], bf16>
   }
+
+// FRAME
+hop.kernel @NAME attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
+  hop.role @rows warpgroups(2) {
+  ^bb0(%wg: index):
+    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
+    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.stage %t, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+    // HERE
+    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+  hop.role @writer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.bulk_store %s, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
+    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
+  hop.role @reader warpgroups(1) {
+  ^bb0(%wg: index):
+    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
+    hop.warpgroup_sync
+    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
+  }
 }
 
+// CASE written
 // A slot that threads write: full is completed by each of them, or by one of each warpgroup where they have met; empty by
 // the thread of one reader and by one of the warpgroup of the other.
 // PLACES-LABEL: hop.kernel @written
@@ -164,64 +187,16 @@ hop.kernel @nested attributes {argument_names = ["x", "y"], argument_types = [!t
 // PLACES: hop.barrier.arrive %[[EMPTY]][%c0_i32] all
 // PLACES: hop.role @reader
 // PLACES: hop.barrier.arrive %[[EMPTY]][%c0_i32] :
-hop.kernel @written attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role @rows warpgroups(2) {
-  ^bb0(%wg: index):
-    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
-    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.stage %t, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-  hop.role @writer elected {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.bulk_store %s, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
-    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-  hop.role @reader warpgroups(1) {
-  ^bb0(%wg: index):
-    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.warpgroup_sync
-    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
+// CASE joined
 // PLACES-LABEL: hop.kernel @joined
 // PLACES: %[[FULL:.*]] = hop.barriers "x.full" count 2
 // PLACES: hop.stage
 // PLACES-NEXT: hop.warpgroup_sync
 // PLACES-NEXT: hop.barrier.arrive %[[FULL]][%c0_i32] :
-hop.kernel @joined attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
-  %p = hop.pipe.create "x" : !hop.pipe<tensor<64x64xbf16>, 2>
-  hop.role @rows warpgroups(2) {
-  ^bb0(%wg: index):
-    %t = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
-    %s = hop.pipe.acquire %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.stage %t, %s : tensor<64x64xbf16, #hop.layout<accumulator>>, !hop.shared<tensor<64x64xbf16>, rows = 64>
     hop.warpgroup_sync
-    hop.pipe.commit %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-  hop.role @writer elected {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.bulk_store %s, %x[%m, %c0] : !hop.shared<tensor<64x64xbf16>, rows = 64>, !tile.view<[M, 64], bf16>
-    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-  hop.role @reader warpgroups(1) {
-  ^bb0(%wg: index):
-    %s = hop.pipe.wait %p : !hop.pipe<tensor<64x64xbf16>, 2> -> !hop.shared<tensor<64x64xbf16>, rows = 64>
-    hop.warpgroup_sync
-    hop.pipe.release %p, %s : !hop.pipe<tensor<64x64xbf16>, 2>, !hop.shared<tensor<64x64xbf16>, rows = 64>
-  }
-}
 
+// END
 // Each thread reads a row of values for itself, and gives the slot back for itself.
 // PLACES-LABEL: hop.kernel @fetched
 // PLACES: %[[EMPTY:.*]] = hop.barriers "l.empty" count 256

@@ -1,8 +1,8 @@
 // Pipes of small tiles that are in step with a pipe of large ones, and pipes that are not.
 //
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-join-pipes))' | FileCheck %s
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-join-pipes))' 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-join-pipes,hop-insert-mbarriers))' | FileCheck %s --check-prefix=PLACES
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(hop.kernel(hop-join-pipes))' | FileCheck %s
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(hop.kernel(hop-join-pipes))' 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(hop.kernel(hop-join-pipes,hop-insert-mbarriers))' | FileCheck %s --check-prefix=PLACES
 
 !Tiles = !hop.pipe<tensor<64x64xbf16>, 2>
 !Rows = !hop.pipe<tensor<64xf32>, 2>
@@ -64,6 +64,14 @@ hop.kernel @joined attributes {argument_names = ["x", "r"], argument_types = [!t
   }
 }
 
+// FRAME
+hop.kernel @NAME attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  // HERE
+}
+
+// CASE first
 // Where the rows come first, the load and the wait of the tile move up to theirs.
 // REMARK: remark: pipe 'r' goes with 'x': one barrier is told of both tiles
 // CHECK-LABEL: hop.kernel @first
@@ -73,9 +81,6 @@ hop.kernel @joined attributes {argument_names = ["x", "r"], argument_types = [!t
 // CHECK-NEXT: hop.pipe.load %[[V]]
 // CHECK: hop.pipe.wait %[[P]]
 // CHECK-NEXT: hop.pipe.wait %[[V]]
-hop.kernel @first attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %v = hop.pipe.create "r" : !Rows
   %p = hop.pipe.create "x" : !Tiles
   hop.role @producer elected {
@@ -97,14 +102,11 @@ hop.kernel @first attributes {argument_names = ["x", "r"], argument_types = [!ti
       hop.pipe.release %p, %t : !Tiles, !Tile
     }
   }
-}
 
+// CASE third
 // A third pipe stands between: the producer would wait for its slot in another order.
 // CHECK-LABEL: hop.kernel @third
 // CHECK-NOT: with
-hop.kernel @third attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %v = hop.pipe.create "r" : !Rows
   %o = hop.pipe.create "o" : !More
   %p = hop.pipe.create "x" : !Tiles
@@ -130,14 +132,11 @@ hop.kernel @third attributes {argument_names = ["x", "r"], argument_types = [!ti
       hop.pipe.release %p, %t : !Tiles, !Tile
     }
   }
-}
 
+// CASE last
 // The rows are given back last, and the tile would be with them.
 // CHECK-LABEL: hop.kernel @last
 // CHECK-NOT: with
-hop.kernel @last attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %p = hop.pipe.create "x" : !Tiles
   %v = hop.pipe.create "r" : !Rows
   hop.role @producer elected {
@@ -159,14 +158,11 @@ hop.kernel @last attributes {argument_names = ["x", "r"], argument_types = [!til
       hop.pipe.release %v, %u : !Rows, !Row
     }
   }
-}
 
+// CASE ahead
 // Its next slot is read ahead.
 // CHECK-LABEL: hop.kernel @ahead
 // CHECK-NOT: with
-hop.kernel @ahead attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %p = hop.pipe.create "x" : !Tiles
   %v = hop.pipe.create "r" : !Rows
   hop.role @producer elected {
@@ -189,14 +185,11 @@ hop.kernel @ahead attributes {argument_names = ["x", "r"], argument_types = [!ti
       hop.pipe.release %p, %t : !Tiles, !Tile
     }
   }
-}
 
+// CASE slots
 // Other numbers of slots get out of step.
 // CHECK-LABEL: hop.kernel @slots
 // CHECK-NOT: with
-hop.kernel @slots attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 1363 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
   %p = hop.pipe.create "x" : !Tiles
   %v = hop.pipe.create "r" : !Others
   hop.role @producer elected {
@@ -218,8 +211,8 @@ hop.kernel @slots attributes {argument_names = ["x", "r"], argument_types = [!ti
       hop.pipe.release %p, %t : !Tiles, !Tile
     }
   }
-}
 
+// END
 // Who waits for the larger tile would wait for the bytes of the other one for longer than a wait takes.
 // CHECK-LABEL: hop.kernel @between
 // CHECK-NOT: with
@@ -277,6 +270,33 @@ hop.kernel @large attributes {argument_names = ["x", "r"], argument_types = [!ti
   }
 }
 
+// FRAME
+// HERE
+^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
+  %v = hop.pipe.create "r" : !Rows
+  %p = hop.pipe.create "x" : !Tiles
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
+      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
+    }
+  }
+  hop.role @consumer warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    scf.for %i = %c0 to %m step %m {
+      %u = hop.pipe.wait %v : !Rows -> !Row
+      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
+      hop.pipe.release %v, %u : !Rows, !Row
+      %t = hop.pipe.wait %p : !Tiles -> !Tile
+      hop.pipe.release %p, %t : !Tiles, !Tile
+    }
+  }
+}
+
+// CASE less
 // REMARK-NOT: remark
 module @end {}
 
@@ -285,54 +305,9 @@ module @end {}
 // CHECK-NOT: " with
 hop.kernel @less attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>, tessera.small_tile = 255 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
-  %v = hop.pipe.create "r" : !Rows
-  %p = hop.pipe.create "x" : !Tiles
-  hop.role @producer elected {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    scf.for %i = %c0 to %m step %m {
-      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
-      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
-    }
-  }
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    scf.for %i = %c0 to %m step %m {
-      %u = hop.pipe.wait %v : !Rows -> !Row
-      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
-      hop.pipe.release %v, %u : !Rows, !Row
-      %t = hop.pipe.wait %p : !Tiles -> !Tile
-      hop.pipe.release %p, %t : !Tiles, !Tile
-    }
-  }
-}
 
+// CASE unsaid
 // CHECK-LABEL: hop.kernel @unsaid
 // CHECK-NOT: " with
 hop.kernel @unsaid attributes {argument_names = ["x", "r"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[B, M], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %r: !tile.view<[B, M], f32>, %m: index):
-  %v = hop.pipe.create "r" : !Rows
-  %p = hop.pipe.create "x" : !Tiles
-  hop.role @producer elected {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    scf.for %i = %c0 to %m step %m {
-      hop.pipe.load %v, %r[%c0, %i] : !Rows, !tile.view<[B, M], f32>
-      hop.pipe.load %p, %x[%i, %c0] : !Tiles, !tile.view<[M, 64], bf16>
-    }
-  }
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    scf.for %i = %c0 to %m step %m {
-      %u = hop.pipe.wait %v : !Rows -> !Row
-      %f = hop.fetch %u : !Row -> tensor<64xf32, #hop.layout<column>>
-      hop.pipe.release %v, %u : !Rows, !Row
-      %t = hop.pipe.wait %p : !Tiles -> !Tile
-      hop.pipe.release %p, %t : !Tiles, !Tile
-    }
-  }
-}

@@ -1,5 +1,5 @@
 // Where loops leave few registers, one that goes on where another ends takes over what that one loaded last.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(hop.kernel(hop-load-scalars-ahead))' | FileCheck %s
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(hop.kernel(hop-load-scalars-ahead))' | FileCheck %s
 
 !Acc = tensor<64x64xf32>
 !Shared = !hop.shared<tensor<64x64xbf16>, rows = 64>
@@ -69,6 +69,40 @@ hop.kernel @goes_on attributes {argument_names = ["l"], argument_types = [!Row],
   }
 }
 
+// FRAME
+hop.kernel @NAME attributes {argument_names = ["l", "m"], argument_types = [!Row, !Row], grid = [], schedule = #tile.schedule<>} {
+^bb0(%l: !Row, %m: !Row):
+  %q = hop.pipe.create "q" : !Pipe
+  hop.role @consumer warpgroups(1) registers(72) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %last = tile.dim "M"
+    %middle = arith.subi %last, %c2 : index
+    %a = hop.pipe.wait %q : !Pipe -> !Shared
+    %zero = arith.constant dense<0.0> : !Acc
+    %one = scf.for %j = %c0 to %middle step %c1 iter_args(%old = %zero) -> (!Acc) {
+      %scale = tile.load %l[%j] : !Row -> f32
+      %factor = tile.splat %scale : f32 -> !Acc
+      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
+      %new = arith.mulf %product, %factor : !Acc
+      %both = arith.addf %old, %new : !Acc
+      scf.yield %both : !Acc
+    }
+    // HERE
+      %factor = tile.splat %scale : f32 -> !Acc
+      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
+      %new = arith.mulf %product, %factor : !Acc
+      %both = arith.addf %old, %new : !Acc
+      scf.yield %both : !Acc
+    }
+    hop.pipe.release %q, %a : !Pipe, !Shared
+    hop.pin %two : !Acc
+  }
+}
+
+// CASE other_view
 // A loop that loads from another view begins with a load of its own.
 // CHECK-LABEL: hop.kernel @other_view
 // CHECK: scf.if
@@ -76,39 +110,10 @@ hop.kernel @goes_on attributes {argument_names = ["l"], argument_types = [!Row],
 // CHECK: scf.if
 // CHECK-NEXT: tile.load %{{.*}}[%[[PLACE:.*]]] :
 // CHECK: scf.for
-hop.kernel @other_view attributes {argument_names = ["l", "m"], argument_types = [!Row, !Row], grid = [], schedule = #tile.schedule<>} {
-^bb0(%l: !Row, %m: !Row):
-  %q = hop.pipe.create "q" : !Pipe
-  hop.role @consumer warpgroups(1) registers(72) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
-    %last = tile.dim "M"
-    %middle = arith.subi %last, %c2 : index
-    %a = hop.pipe.wait %q : !Pipe -> !Shared
-    %zero = arith.constant dense<0.0> : !Acc
-    %one = scf.for %j = %c0 to %middle step %c1 iter_args(%old = %zero) -> (!Acc) {
-      %scale = tile.load %l[%j] : !Row -> f32
-      %factor = tile.splat %scale : f32 -> !Acc
-      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
-      %new = arith.mulf %product, %factor : !Acc
-      %both = arith.addf %old, %new : !Acc
-      scf.yield %both : !Acc
-    }
     %two = scf.for %j = %middle to %last step %c1 iter_args(%old = %one) -> (!Acc) {
       %scale = tile.load %m[%j] : !Row -> f32
-      %factor = tile.splat %scale : f32 -> !Acc
-      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
-      %new = arith.mulf %product, %factor : !Acc
-      %both = arith.addf %old, %new : !Acc
-      scf.yield %both : !Acc
-    }
-    hop.pipe.release %q, %a : !Pipe, !Shared
-    hop.pin %two : !Acc
-  }
-}
 
+// CASE other_element
 // So does one that loads other elements,
 // CHECK-LABEL: hop.kernel @other_element
 // CHECK: scf.if
@@ -116,40 +121,11 @@ hop.kernel @other_view attributes {argument_names = ["l", "m"], argument_types =
 // CHECK: scf.if
 // CHECK-NEXT: tile.load %{{.*}}[%[[PLACE:.*]]] :
 // CHECK: scf.for
-hop.kernel @other_element attributes {argument_names = ["l", "m"], argument_types = [!Row, !Row], grid = [], schedule = #tile.schedule<>} {
-^bb0(%l: !Row, %m: !Row):
-  %q = hop.pipe.create "q" : !Pipe
-  hop.role @consumer warpgroups(1) registers(72) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
-    %last = tile.dim "M"
-    %middle = arith.subi %last, %c2 : index
-    %a = hop.pipe.wait %q : !Pipe -> !Shared
-    %zero = arith.constant dense<0.0> : !Acc
-    %one = scf.for %j = %c0 to %middle step %c1 iter_args(%old = %zero) -> (!Acc) {
-      %scale = tile.load %l[%j] : !Row -> f32
-      %factor = tile.splat %scale : f32 -> !Acc
-      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
-      %new = arith.mulf %product, %factor : !Acc
-      %both = arith.addf %old, %new : !Acc
-      scf.yield %both : !Acc
-    }
     %two = scf.for %j = %middle to %last step %c1 iter_args(%old = %one) -> (!Acc) {
       %place = arith.addi %j, %c1 : index
       %scale = tile.load %l[%place] : !Row -> f32
-      %factor = tile.splat %scale : f32 -> !Acc
-      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
-      %new = arith.mulf %product, %factor : !Acc
-      %both = arith.addf %old, %new : !Acc
-      scf.yield %both : !Acc
-    }
-    hop.pipe.release %q, %a : !Pipe, !Shared
-    hop.pin %two : !Acc
-  }
-}
 
+// CASE wider_step
 // one with larger steps, as the last one of the loop before may not end where it begins,
 // CHECK-LABEL: hop.kernel @wider_step
 // CHECK: scf.if
@@ -157,39 +133,10 @@ hop.kernel @other_element attributes {argument_names = ["l", "m"], argument_type
 // CHECK: scf.if
 // CHECK-NEXT: tile.load %{{.*}}[%[[PLACE:.*]]] :
 // CHECK: scf.for
-hop.kernel @wider_step attributes {argument_names = ["l", "m"], argument_types = [!Row, !Row], grid = [], schedule = #tile.schedule<>} {
-^bb0(%l: !Row, %m: !Row):
-  %q = hop.pipe.create "q" : !Pipe
-  hop.role @consumer warpgroups(1) registers(72) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
-    %last = tile.dim "M"
-    %middle = arith.subi %last, %c2 : index
-    %a = hop.pipe.wait %q : !Pipe -> !Shared
-    %zero = arith.constant dense<0.0> : !Acc
-    %one = scf.for %j = %c0 to %middle step %c1 iter_args(%old = %zero) -> (!Acc) {
-      %scale = tile.load %l[%j] : !Row -> f32
-      %factor = tile.splat %scale : f32 -> !Acc
-      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
-      %new = arith.mulf %product, %factor : !Acc
-      %both = arith.addf %old, %new : !Acc
-      scf.yield %both : !Acc
-    }
     %two = scf.for %j = %middle to %last step %c2 iter_args(%old = %one) -> (!Acc) {
       %scale = tile.load %l[%j] : !Row -> f32
-      %factor = tile.splat %scale : f32 -> !Acc
-      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
-      %new = arith.mulf %product, %factor : !Acc
-      %both = arith.addf %old, %new : !Acc
-      scf.yield %both : !Acc
-    }
-    hop.pipe.release %q, %a : !Pipe, !Shared
-    hop.pin %two : !Acc
-  }
-}
 
+// CASE elsewhere
 // and one that begins elsewhere.
 // CHECK-LABEL: hop.kernel @elsewhere
 // CHECK: scf.if
@@ -197,35 +144,5 @@ hop.kernel @wider_step attributes {argument_names = ["l", "m"], argument_types =
 // CHECK: scf.if
 // CHECK-NEXT: tile.load %{{.*}}[%[[PLACE:.*]]] :
 // CHECK: scf.for
-hop.kernel @elsewhere attributes {argument_names = ["l", "m"], argument_types = [!Row, !Row], grid = [], schedule = #tile.schedule<>} {
-^bb0(%l: !Row, %m: !Row):
-  %q = hop.pipe.create "q" : !Pipe
-  hop.role @consumer warpgroups(1) registers(72) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
-    %last = tile.dim "M"
-    %middle = arith.subi %last, %c2 : index
-    %a = hop.pipe.wait %q : !Pipe -> !Shared
-    %zero = arith.constant dense<0.0> : !Acc
-    %one = scf.for %j = %c0 to %middle step %c1 iter_args(%old = %zero) -> (!Acc) {
-      %scale = tile.load %l[%j] : !Row -> f32
-      %factor = tile.splat %scale : f32 -> !Acc
-      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
-      %new = arith.mulf %product, %factor : !Acc
-      %both = arith.addf %old, %new : !Acc
-      scf.yield %both : !Acc
-    }
     %two = scf.for %j = %c1 to %last step %c1 iter_args(%old = %one) -> (!Acc) {
       %scale = tile.load %l[%j] : !Row -> f32
-      %factor = tile.splat %scale : f32 -> !Acc
-      %product = hop.mma %a, %a : !Shared, !Shared -> !Acc
-      %new = arith.mulf %product, %factor : !Acc
-      %both = arith.addf %old, %new : !Acc
-      scf.yield %both : !Acc
-    }
-    hop.pipe.release %q, %a : !Pipe, !Shared
-    hop.pin %two : !Acc
-  }
-}

@@ -1,44 +1,33 @@
 // What has no program, or has not been through the passes before.
-// RUN: tessera-opt %s --hop-lower-to-llvm -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt --hop-lower-to-llvm -split-input-file -verify-diagnostics
 
-// expected-error@+1 {{has no shared-memory offsets; run hop-allocate-shared-memory first}}
+// FRAME
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
+    // HERE
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
   }
 }
 
-// -----
+// CASE
+// expected-error@+1 {{has no shared-memory offsets; run hop-allocate-shared-memory first}}
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
 
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+// CASE
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{has no offset in shared memory; run hop-allocate-shared-memory first}}
   %q = hop.buffer "q" : !hop.buffer<tensor<64x64xbf16>, 1>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
+// CASE
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   // expected-error@+1 {{has no offset in shared memory}}
   %f = hop.barriers "f" count 1 : !hop.barriers<1>
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
-  }
-}
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
@@ -51,7 +40,6 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
@@ -65,7 +53,6 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 65536 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
@@ -78,78 +65,43 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   }
 }
 
-// -----
-
+// FRAME
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
+    // HERE
+  }
+}
+
+// CASE
     %z = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{mixes layouts}}
     %b = tile.broadcast %z axis 0 : tensor<64xf32, #hop.layout<row>> -> tensor<64x64xf32, #hop.layout<accumulator>>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     %z = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<column>>
     // expected-error@+1 {{mixes layouts}}
     %b = tile.broadcast %z axis 1 : tensor<64xf32, #hop.layout<column>> -> tensor<64x64xf32, #hop.layout<accumulator>>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     %z = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
     // expected-error@+1 {{mixes layouts}}
     %b = tile.reduce max %z axis 0 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<column>>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     %z = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
     // expected-error@+1 {{mixes layouts}}
     %b = tile.reduce sum %z axis 0 : tensor<64x64xf32, #hop.layout<accumulator>> -> tensor<64xf32, #hop.layout<column>>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     %z = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row_partial>>
     // expected-error@+1 {{mixes layouts}}
     tile.store %z, %y[%m] : tensor<64xf32, #hop.layout<row_partial>>, !tile.view<[N], f32>
-  }
-}
 
 // -----
-
 // Rows of an accumulator are in several warps, and the scan has no memory through which these meet.
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
@@ -163,7 +115,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
@@ -177,7 +128,6 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 8192 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
@@ -196,105 +146,52 @@ hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.v
   }
 }
 
-// -----
-
+// FRAME
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
   hop.role @consumer warpgroups(1) {
   ^bb0(%wg: index):
     %c0 = arith.constant 0 : index
+    // HERE
+  }
+}
+
+// CASE
     %z = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     // expected-error@+1 {{computes on tiles of 16 or 8 bits; extend them with arith.extf, compute in f32 and round with arith.truncf}}
     %b = arith.addf %z, %z : tensor<64x64xbf16, #hop.layout<accumulator>>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     // expected-error@+1 {{is a constant tile of different elements; build it from tile.iota}}
     %z = arith.constant dense<[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]> : tensor<8xf32, #hop.layout<column>>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     %z = arith.constant dense<0.0> : tensor<64xf32, #hop.layout<row>>
     // expected-error@+1 {{cannot be lowered to machine code: no Hopper instruction sequence is known for it on}}
     %b = math.atan %z : tensor<64xf32, #hop.layout<row>>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     %i = arith.constant 1 : i32
     // expected-error@+1 {{cannot be lowered to machine code}}
     %b:2 = arith.mului_extended %i, %i : i32
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     %z = arith.constant dense<0.0> : tensor<64x64xbf16, #hop.layout<accumulator>>
     // expected-error@+1 {{reduces }}
     %b = tile.reduce max %z axis 1 : tensor<64x64xbf16, #hop.layout<accumulator>> -> tensor<64xbf16, #hop.layout<row>>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     %z = arith.constant dense<0.0> : tensor<64xbf16, #hop.layout<row>>
     // expected-error@+1 {{repeats elements of 16 or 8 bits; extend them with arith.extf first}}
     %b = tile.broadcast %z axis 1 : tensor<64xbf16, #hop.layout<row>> -> tensor<64x64xbf16, #hop.layout<accumulator>>
-  }
-}
 
-// -----
-
-hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
-    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
-^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):
-  hop.role @consumer warpgroups(1) {
-  ^bb0(%wg: index):
-    %c0 = arith.constant 0 : index
+// CASE
     %z = arith.constant 0.0 : bf16
     // expected-error@+1 {{makes a tile of 16- or 8-bit elements; make it of f32 and round with arith.truncf}}
     %b = tile.splat %z : bf16 -> tensor<64x64xbf16, #hop.layout<accumulator>>
-  }
-}
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 100], bf16>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 8192 : i64} {
 ^bb0(%x: !tile.view<[M, 100], bf16>, %m: index):
@@ -308,7 +205,6 @@ hop.kernel @k attributes {argument_names = ["x"], argument_types = [!tile.view<[
 }
 
 // -----
-
 // expected-error@+17 {{uses 18 named barriers, and a thread block has 16; use fewer warpgroups, or pingpong = false, which takes no turns}}
 // expected-note@+16 {{barrier 0: start}}
 // expected-note@+15 {{barrier 1: turn of a 0}}
@@ -343,7 +239,6 @@ hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#til
 }
 
 // -----
-
 hop.kernel @k attributes {argument_names = ["x", "y"], argument_types = [!tile.view<[M, 64], bf16>, !tile.view<[N], f32>],
     grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<persistent = none>, shared_bytes = 0 : i64} {
 ^bb0(%x: !tile.view<[M, 64], bf16>, %y: !tile.view<[N], f32>, %m: index):

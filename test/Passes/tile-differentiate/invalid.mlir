@@ -1,4 +1,4 @@
-// RUN: tessera-opt %s --tile-differentiate -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt --tile-differentiate -split-input-file -verify-diagnostics
 
 func.func @f(%x: f32) -> f32 {
   // expected-error @+1 {{has no rule for its derivative; there are rules for arith.addf, subf}}
@@ -13,7 +13,6 @@ func.func @use(%x: f32) -> f32 {
 }
 
 // -----
-
 // The integer of a number's bits would pass for a constant.
 func.func @f(%x: f32) -> f32 {
   // expected-error @+1 {{'arith.bitcast' op has no rule for its derivative}}
@@ -31,12 +30,10 @@ func.func @use(%x: f32) -> f32 {
 }
 
 // -----
-
 // expected-error @+1 {{is to be the gradient of 'f', which is no function of the source}}
 func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
 
 // -----
-
 // expected-note @+1 {{it takes the arguments and the cotangents of the results of 'f'}}
 func.func @f(%x: f32, %k: i32) -> f32 {
   func.return %x : f32
@@ -45,7 +42,6 @@ func.func @f(%x: f32, %k: i32) -> f32 {
 func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
 
 // -----
-
 func.func @f(%x: f32) -> f32 {
   func.return %x : f32
 }
@@ -54,7 +50,6 @@ func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
 func.func private @h(f32, f32) -> f32 attributes {tile.gradient_of = @f}
 
 // -----
-
 func.func @f(%x: tensor<64xf32>, %s: f32) -> f32 {
   func.return %s : f32
 }
@@ -65,9 +60,16 @@ func.func @use(%t: tensor<64xf32>, %x: f32) -> f32 {
   func.return %y : f32
 }
 
-// -----
-
+// FRAME
 func.func @f(%x: f32) -> f32 {
+  // HERE
+func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
+func.func @use(%x: f32) -> f32 {
+  %y = func.call @g(%x, %x) : (f32, f32) -> f32
+  func.return %y : f32
+}
+
+// CASE
   %y = func.call @h(%x) : (f32) -> f32
   func.return %y : f32
 }
@@ -76,15 +78,8 @@ func.func @h(%x: f32) -> f32 {
   %y = func.call @h(%x) : (f32) -> f32
   func.return %y : f32
 }
-func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
-func.func @use(%x: f32) -> f32 {
-  %y = func.call @g(%x, %x) : (f32, f32) -> f32
-  func.return %y : f32
-}
 
-// -----
-
-func.func @f(%x: f32) -> f32 {
+// CASE
   %c = arith.constant true
   // expected-error @+1 {{'scf.if' op has no rule for its derivative}}
   %y = scf.if %c -> f32 {
@@ -95,29 +90,15 @@ func.func @f(%x: f32) -> f32 {
   func.return %y : f32
 }
 // expected-note @+1 {{'g' is to be the gradient of 'f'}}
-func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
-func.func @use(%x: f32) -> f32 {
-  %y = func.call @g(%x, %x) : (f32, f32) -> f32
-  func.return %y : f32
-}
 
-// -----
-
-func.func @f(%x: f32) -> f32 {
+// CASE
   // expected-error @+1 {{asks for the gradient of 'outside', which has no body}}
   %y = func.call @outside(%x) : (f32) -> f32
   func.return %y : f32
 }
 func.func private @outside(f32) -> f32
-func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
-func.func @use(%x: f32) -> f32 {
-  %y = func.call @g(%x, %x) : (f32, f32) -> f32
-  func.return %y : f32
-}
 
-// -----
-
-func.func @f(%x: f32) -> f32 {
+// CASE
   %t = tile.splat %x : f32 -> tensor<64xf32>
   // expected-error @+1 {{asks for the gradient of 'first', which takes or returns tiles; functions of scalars have gradients}}
   %y = func.call @first(%t) : (tensor<64xf32>) -> f32
@@ -127,14 +108,8 @@ func.func @first(%r: tensor<64xf32>) -> f32 {
   %y = arith.constant 0.0 : f32
   func.return %y : f32
 }
-func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f}
-func.func @use(%x: f32) -> f32 {
-  %y = func.call @g(%x, %x) : (f32, f32) -> f32
-  func.return %y : f32
-}
 
 // -----
-
 func.func @f(%x: f32) -> f32 {
   func.return %x : f32
 }
@@ -146,7 +121,6 @@ func.func @use(%x: f32) {
 }
 
 // -----
-
 func.func @f(%x: f32) -> f32 {
   // expected-error @+1 {{asks for "kinds" of '!tile.view<[H], i32>', which has no gradient; numbers of floating point of up to 32 bits and views of them have}}
   %kinds = tile.argument "kinds" : !tile.view<[H], i32>
@@ -159,7 +133,6 @@ func.func @use(%x: f32) {
 }
 
 // -----
-
 func.func @f(%x: f32) -> f32 {
   %cap = tile.argument "cap" : f32
   // expected-error @+1 {{asks for "dcap", which is the name of the gradient of "cap"; choose another one}}
@@ -174,7 +147,6 @@ func.func @use(%x: f32) {
 }
 
 // -----
-
 func.func @first(%v: !tile.view<[H], f32>) -> f32 {
   %c0 = arith.constant 0 : index
   %y = tile.load %v[%c0] : !tile.view<[H], f32> -> f32
@@ -193,7 +165,6 @@ func.func @use(%x: f32) {
 }
 
 // -----
-
 func.func @f(%x: f32) -> f32 {
   %cap = tile.argument "cap" : f32
   // expected-error @+1 {{has no rule for its derivative}}
@@ -208,7 +179,6 @@ func.func @use(%x: f32) {
 }
 
 // -----
-
 // expected-note @+1 {{and returns nothing, as it adds to memory}}
 func.func @f(%x: f32) -> f32 {
   func.return %x : f32
@@ -217,7 +187,6 @@ func.func @f(%x: f32) -> f32 {
 func.func private @g(f32, f32) -> f32 attributes {tile.gradient_of = @f, tile.with_respect_to = []}
 
 // -----
-
 func.func @f(%x: f32) -> f32 {
   func.return %x : f32
 }

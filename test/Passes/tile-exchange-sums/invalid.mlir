@@ -1,6 +1,7 @@
 // Sums that the blocks of a cluster cannot make together.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-exchange-sums))' -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(tile.kernel(tile-exchange-sums))' -split-input-file -verify-diagnostics
 
+// FRAME
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
 !Tile = tensor<128x128xbf16>
@@ -8,12 +9,20 @@
 !S    = tensor<128x64xf32>
 !P    = tensor<128x64xbf16>
 #s = #tile.schedule<cluster = exchange, placement = apart>
-tile.kernel @elsewhere(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
+tile.kernel @NAME(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
   %rows = tile.dim "M"
   %first = arith.muli %m, %c128 : index
+  // HERE
+    scf.yield %new : tensor<128x128xf32>
+  }
+  %out = arith.truncf %sum : tensor<128x128xf32> to !Tile
+  tile.store %out, %z[%first, %c0] : !Tile, !View
+}
+
+// CASE elsewhere
   %a = tile.load %x[%first, %c0] : !View -> !Tile
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
   %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (tensor<128x128xf32>) {
@@ -26,27 +35,8 @@ tile.kernel @elsewhere(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
     // expected-error@+1 {{adds at a place that depends on the first grid index, so that the blocks of a cluster have no sum in common; use cluster = 1}}
     tile.store %c, %y[%first, %c0] add : tensor<64x128xf32>, !Sums
-    scf.yield %new : tensor<128x128xf32>
-  }
-  %out = arith.truncf %sum : tensor<128x128xf32> to !Tile
-  tile.store %out, %z[%first, %c0] : !Tile, !View
-}
 
-// -----
-
-!View = !tile.view<[M, 128], bf16>
-!Sums = !tile.view<[M, 128], f32>
-!Tile = tensor<128x128xbf16>
-!Part = tensor<64x128xbf16>
-!S    = tensor<128x64xf32>
-!P    = tensor<128x64xbf16>
-#s = #tile.schedule<cluster = exchange, placement = apart>
-tile.kernel @longer(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %c128 = arith.constant 128 : index
-  %rows = tile.dim "M"
-  %first = arith.muli %m, %c128 : index
+// CASE longer
   %a = tile.load %x[%first, %c0] : !View -> !Tile
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
   %sum = scf.for %j = %c0 to %first step %c64 iter_args(%old = %zero) -> (tensor<128x128xf32>) {
@@ -59,27 +49,8 @@ tile.kernel @longer(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
     %c = tile.dot %p_t, %a : tensor<64x128xbf16>, !Tile -> tensor<64x128xf32>
     // expected-error@+1 {{does not add as often in both blocks of a cluster: the number of iterations of the loop around it depends on the first grid index; use cluster = 1}}
     tile.store %c, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
-    scf.yield %new : tensor<128x128xf32>
-  }
-  %out = arith.truncf %sum : tensor<128x128xf32> to !Tile
-  tile.store %out, %z[%first, %c0] : !Tile, !View
-}
 
-// -----
-
-!View = !tile.view<[M, 128], bf16>
-!Sums = !tile.view<[M, 128], f32>
-!Tile = tensor<128x128xbf16>
-!Part = tensor<64x128xbf16>
-!S    = tensor<128x64xf32>
-!P    = tensor<128x64xbf16>
-#s = #tile.schedule<cluster = exchange, placement = apart>
-tile.kernel @sometimes(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %c128 = arith.constant 128 : index
-  %rows = tile.dim "M"
-  %first = arith.muli %m, %c128 : index
+// CASE sometimes
   %even = arith.cmpi eq, %m, %c0 : index
   %a = tile.load %x[%first, %c0] : !View -> !Tile
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
@@ -95,27 +66,8 @@ tile.kernel @sometimes(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
       // expected-error@+1 {{does not add as often in both blocks of a cluster: the condition around it depends on the first grid index; use cluster = 1}}
       tile.store %c, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
     }
-    scf.yield %new : tensor<128x128xf32>
-  }
-  %out = arith.truncf %sum : tensor<128x128xf32> to !Tile
-  tile.store %out, %z[%first, %c0] : !Tile, !View
-}
 
-// -----
-
-!View = !tile.view<[M, 128], bf16>
-!Sums = !tile.view<[M, 128], f32>
-!Tile = tensor<128x128xbf16>
-!Part = tensor<64x128xbf16>
-!S    = tensor<128x64xf32>
-!P    = tensor<128x64xbf16>
-#s = #tile.schedule<cluster = exchange, placement = apart>
-tile.kernel @scaled(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %c128 = arith.constant 128 : index
-  %rows = tile.dim "M"
-  %first = arith.muli %m, %c128 : index
+// CASE scaled
   %a = tile.load %x[%first, %c0] : !View -> !Tile
   %zero = arith.constant dense<0.0> : tensor<128x128xf32>
   %sum = scf.for %j = %c0 to %rows step %c64 iter_args(%old = %zero) -> (tensor<128x128xf32>) {
@@ -130,14 +82,8 @@ tile.kernel @scaled(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
     %d = arith.mulf %c, %half : tensor<64x128xf32>
     // expected-error@+1 {{adds more than the result of a dot as it is, and the blocks of a cluster make half of its columns each; use cluster = 1}}
     tile.store %d, %y[%j, %c0] add : tensor<64x128xf32>, !Sums
-    scf.yield %new : tensor<128x128xf32>
-  }
-  %out = arith.truncf %sum : tensor<128x128xf32> to !Tile
-  tile.store %out, %z[%first, %c0] : !Tile, !View
-}
 
 // -----
-
 !View = !tile.view<[M, 16], bf16>
 !Sums = !tile.view<[M, 16], f32>
 !Tile = tensor<128x16xbf16>
@@ -170,7 +116,6 @@ tile.kernel @narrow(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>) g
 }
 
 // -----
-
 !View = !tile.view<[M, 128], bf16>
 !Sums = !tile.view<[M, 128], f32>
 !Tile = tensor<128x128xbf16>
@@ -205,7 +150,6 @@ tile.kernel @looked_up(%x: !View, %y: !Sums, %z: !View, %n: !tile.view<[M], i32>
 }
 
 // -----
-
 #s = #tile.schedule<cluster = exchange, placement = apart>
 // expected-error@+1 {{has no dot of a computed tile, beside other dots of a loop, whose result only leaves by a store that adds it; use cluster = 1}}
 tile.kernel @nothing(%y: !tile.view<[M, 128], f32>) grid(%m = M ceildiv 128) schedule #s {

@@ -1,5 +1,5 @@
 // Sums for which no order is found, and grids whose blocks could wait for ever.
-// RUN: tessera-opt %s --pass-pipeline='builtin.module(tile.kernel(tile-ticket-sums))' -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt --pass-pipeline='builtin.module(tile.kernel(tile-ticket-sums))' -split-input-file -verify-diagnostics
 
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = static, order = linear>
@@ -11,7 +11,6 @@ tile.kernel @not_drawn(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64)
 }
 
 // -----
-
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = none, order = linear>
 // expected-error@+1 {{has sums in a fixed order, in which a thread block could wait for one that has not started}}
@@ -22,7 +21,6 @@ tile.kernel @not_resident(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 
 }
 
 // -----
-
 !S = !tile.view<[M], f32>
 #s = #tile.schedule<persistent = dynamic, order = linear>
 tile.kernel @rows(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
@@ -33,7 +31,6 @@ tile.kernel @rows(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixe
 }
 
 // -----
-
 !S = !tile.view<[M], f32>
 #s = #tile.schedule<persistent = dynamic, order = linear>
 tile.kernel @elements(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
@@ -44,7 +41,6 @@ tile.kernel @elements(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) 
 }
 
 // -----
-
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = linear>
 tile.kernel @overlapping(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m = M ceildiv 32) fixed_sums schedule #s {
@@ -57,7 +53,6 @@ tile.kernel @overlapping(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 6
 }
 
 // -----
-
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = linear>
 tile.kernel @twice(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m = M ceildiv 64) fixed_sums schedule #s {
@@ -71,7 +66,6 @@ tile.kernel @twice(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64, %m 
 }
 
 // -----
-
 // Two heads may be one.
 !S = !tile.view<[H, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = linear>
@@ -86,7 +80,6 @@ tile.kernel @mixed(%s: !S, %x: !tile.view<[N, A, B], f32>) grid(%n = N ceildiv 6
 }
 
 // -----
-
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = linear>
 tile.kernel @several(%s: !S, %x: !tile.view<[N, B], f32>) grid(%n = N ceildiv 64, %b = B) fixed_sums schedule #s {
@@ -96,12 +89,15 @@ tile.kernel @several(%s: !S, %x: !tile.view<[N, B], f32>) grid(%n = N ceildiv 64
   tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
 }
 
-// -----
-
+// FRAME
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = linear>
-tile.kernel @again(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
+tile.kernel @NAME(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
+  // HERE
+}
+
+// CASE again
   %c1 = arith.constant 1 : index
   %m = tile.dim "M"
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
@@ -109,14 +105,8 @@ tile.kernel @again(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fix
     // expected-error@+1 {{adds to the same tile in each iteration of a loop around it; add up there, and store the sum behind the loop; leave fixed_sums out}}
     tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
   }
-}
 
-// -----
-
-!S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear>
-tile.kernel @condition(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
-  %c0 = arith.constant 0 : index
+// CASE condition
   %c2 = arith.constant 2 : index
   %rest = arith.remui %n, %c2 : index
   %even = arith.cmpi eq, %rest, %c0 : index
@@ -125,15 +115,9 @@ tile.kernel @condition(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64)
     // expected-error@+1 {{stands where a condition decides which grid points add; move the sum out, or let the bounds of a loop decide; leave fixed_sums out}}
     tile.store %t, %s[%c0, %c0] add : tensor<64x64xf32>, !S
   }
-}
 
-// -----
-
+// CASE gaps
 // Grid points 0 and 2 come to a tile, and 1 does not.
-!S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear>
-tile.kernel @gaps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
-  %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c64 = arith.constant 64 : index
@@ -145,14 +129,8 @@ tile.kernel @gaps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixe
     // expected-error@+1 {{stands in a loop whose bounds are not known to move in one direction as the grid index grows, so that the grid point before another at a tile is not known; leave fixed_sums out}}
     tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
   }
-}
 
-// -----
-
-!S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear>
-tile.kernel @steps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
-  %c0 = arith.constant 0 : index
+// CASE steps
   %c2 = arith.constant 2 : index
   %c64 = arith.constant 64 : index
   %m = tile.dim "M"
@@ -162,24 +140,20 @@ tile.kernel @steps(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fix
     // expected-error@+1 {{stands in a loop that begins elsewhere for each grid point and has another step than 1, so that the grid point before another at a tile is not known; leave fixed_sums out}}
     tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
   }
-}
 
 // -----
-
 // expected-error@+1 {{has sums in any order, and order = turns is for sums in a fixed one; write fixed_sums in its head, or use order = ascending}}
 tile.kernel @any(%s: !tile.view<[M, 64], f32>) grid(%n = M ceildiv 64)
     schedule #tile.schedule<persistent = dynamic, order = turns> {
 }
 
 // -----
-
 // expected-error@+1 {{has sums in any order, and order = last_turns is for sums in a fixed one; write fixed_sums in its head, or use order = ascending}}
 tile.kernel @any(%s: !tile.view<[M, 64], f32>) grid(%n = M ceildiv 64)
     schedule #tile.schedule<persistent = dynamic, order = last_turns> {
 }
 
 // -----
-
 // All grid points begin together.
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = turns>
@@ -197,7 +171,6 @@ tile.kernel @together(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) 
 }
 
 // -----
-
 // What is subtracted from an iteration's sum is another value from the other end.
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = turns>
@@ -218,7 +191,6 @@ tile.kernel @no_sum(%s: !S, %y: !S) grid(%n = M ceildiv 64) fixed_sums schedule 
 }
 
 // -----
-
 // The last iteration's store is the one that stays.
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = last_turns>
@@ -236,12 +208,10 @@ tile.kernel @stores(%s: !S, %y: !S) grid(%n = M ceildiv 64) fixed_sums schedule 
   }
 }
 
-// -----
-
-// Two iterations of the outer loop have 60 tiles in common.
+// FRAME
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = linear>
-tile.kernel @overlapping_parts(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
+tile.kernel @NAME(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -249,67 +219,34 @@ tile.kernel @overlapping_parts(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N cei
   %m = tile.dim "M"
   %t = arith.constant dense<1.0> : tensor<64x64xf32>
   scf.for %i = %c0 to %m step %c1 {
+    // HERE
+    scf.for %j = %begin to %end step %c1 {
+      %row = arith.muli %j, %c64 : index
+      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; leave fixed_sums out}}
+      tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
+    }
+  }
+}
+
+// CASE overlapping_parts
+// Two iterations of the outer loop have 60 tiles in common.
     %part = arith.addi %i, %c0 : index
     %begin = arith.muli %part, %c4 : index
     %end = arith.addi %begin, %c64 : index
-    scf.for %j = %begin to %end step %c1 {
-      %row = arith.muli %j, %c64 : index
-      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; leave fixed_sums out}}
-      tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
-    }
-  }
-}
 
-// -----
-
+// CASE same_part
 // Two iterations have one part.
-!S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear>
-tile.kernel @same_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  %m = tile.dim "M"
-  %t = arith.constant dense<1.0> : tensor<64x64xf32>
-  scf.for %i = %c0 to %m step %c1 {
     %part = arith.divui %i, %c4 : index
     %begin = arith.muli %part, %c4 : index
     %end = arith.addi %begin, %c4 : index
-    scf.for %j = %begin to %end step %c1 {
-      %row = arith.muli %j, %c64 : index
-      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; leave fixed_sums out}}
-      tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
-    }
-  }
-}
 
-// -----
-
+// CASE own_part
 // Another grid point comes to the same tile in another iteration.
-!S = !tile.view<[M, 64], f32>
-#s = #tile.schedule<persistent = dynamic, order = linear>
-tile.kernel @own_part(%s: !S, %x: !tile.view<[N], f32>) grid(%n = N ceildiv 64) fixed_sums schedule #s {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  %m = tile.dim "M"
-  %t = arith.constant dense<1.0> : tensor<64x64xf32>
-  scf.for %i = %c0 to %m step %c1 {
     %part = arith.addi %i, %n : index
     %begin = arith.muli %part, %c4 : index
     %end = arith.addi %begin, %c4 : index
-    scf.for %j = %begin to %end step %c1 {
-      %row = arith.muli %j, %c64 : index
-      // expected-error@+1 {{stands in a loop that sets the bounds of another one, and two of its iterations are not known to come to different tiles: bounds within s c and s c + s, for an s that is constant and a c that is another one for each iteration and the same one for all grid points; leave fixed_sums out}}
-      tile.store %t, %s[%row, %c0] add : tensor<64x64xf32>, !S
-    }
-  }
-}
 
 // -----
-
 // A bound that an iteration hands on cannot be computed for a neighbour.
 !S = !tile.view<[M, 64], f32>
 #s = #tile.schedule<persistent = dynamic, order = linear>

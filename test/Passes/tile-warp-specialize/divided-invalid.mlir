@@ -1,5 +1,5 @@
 // What consumers with different dots cannot be.
-// RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt --tile-warp-specialize -split-input-file -verify-diagnostics
 
 // One accumulator in the loop.
 #s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
@@ -28,95 +28,54 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
   tile.store %t2, %w[%first, %c0] : !Tile, !View
 }
 
-// -----
+// FRAME
+// HERE
+tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %rows = tile.dim "M"
+  %first = arith.muli %m, %c64 : index
+  %a = tile.load %x[%first, %c0] : !View -> !Tile
+  %zero = arith.constant dense<0.0> : !S
+  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
+    %b = tile.load %x[%j, %c0] : !View -> !Tile
+    %s = tile.dot %a, %b : !Tile, !Tile -> !S
+    %p = arith.truncf %s : !S to !Tile
+    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
+    %new2 = tile.dot %p, %a, %old2 : !Tile, !Tile -> !S
+    scf.yield %new1, %new2 : !S, !S
+  }
+  %t1 = arith.truncf %s1 : !S to !Tile
+  %t2 = arith.truncf %s2 : !S to !Tile
+  tile.store %t1, %z[%first, %c0] : !Tile, !View
+  tile.store %t2, %w[%first, %c0] : !Tile, !View
+}
 
+// CASE
 // No producer.
 #s = #tile.schedule<producer = none, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
 // expected-error@+1 {{cannot have the roles of its schedule: consumers with different dots get tiles from a producer; use producer = operands or placement = rows}}
-tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %rows = tile.dim "M"
-  %first = arith.muli %m, %c64 : index
-  %a = tile.load %x[%first, %c0] : !View -> !Tile
-  %zero = arith.constant dense<0.0> : !S
-  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
-    %b = tile.load %x[%j, %c0] : !View -> !Tile
-    %s = tile.dot %a, %b : !Tile, !Tile -> !S
-    %p = arith.truncf %s : !S to !Tile
-    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
-    %new2 = tile.dot %p, %a, %old2 : !Tile, !Tile -> !S
-    scf.yield %new1, %new2 : !S, !S
-  }
-  %t1 = arith.truncf %s1 : !S to !Tile
-  %t2 = arith.truncf %s2 : !S to !Tile
-  tile.store %t1, %z[%first, %c0] : !Tile, !View
-  tile.store %t2, %w[%first, %c0] : !Tile, !View
-}
 
-// -----
-
+// CASE
 // Rotated loops.
 #s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 2, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
 // expected-error@+1 {{cannot have the roles of its schedule: consumers with different dots take the operands of their dots in their own steps; use overlap = 1 or placement = rows}}
-tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %rows = tile.dim "M"
-  %first = arith.muli %m, %c64 : index
-  %a = tile.load %x[%first, %c0] : !View -> !Tile
-  %zero = arith.constant dense<0.0> : !S
-  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
-    %b = tile.load %x[%j, %c0] : !View -> !Tile
-    %s = tile.dot %a, %b : !Tile, !Tile -> !S
-    %p = arith.truncf %s : !S to !Tile
-    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
-    %new2 = tile.dot %p, %a, %old2 : !Tile, !Tile -> !S
-    scf.yield %new1, %new2 : !S, !S
-  }
-  %t1 = arith.truncf %s1 : !S to !Tile
-  %t2 = arith.truncf %s2 : !S to !Tile
-  tile.store %t1, %z[%first, %c0] : !Tile, !View
-  tile.store %t2, %w[%first, %c0] : !Tile, !View
-}
 
-// -----
-
+// CASE
 // A writer.
 #s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>
 !S    = tensor<64x64xf32>
 // expected-error@+1 {{cannot have the roles of its schedule: consumers with different dots store their results themselves; use store = tma or direct, or placement = rows}}
-tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 64) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %rows = tile.dim "M"
-  %first = arith.muli %m, %c64 : index
-  %a = tile.load %x[%first, %c0] : !View -> !Tile
-  %zero = arith.constant dense<0.0> : !S
-  %s1, %s2 = scf.for %j = %c0 to %rows step %c64 iter_args(%old1 = %zero, %old2 = %zero) -> (!S, !S) {
-    %b = tile.load %x[%j, %c0] : !View -> !Tile
-    %s = tile.dot %a, %b : !Tile, !Tile -> !S
-    %p = arith.truncf %s : !S to !Tile
-    %new1 = tile.dot %p, %b, %old1 : !Tile, !Tile -> !S
-    %new2 = tile.dot %p, %a, %old2 : !Tile, !Tile -> !S
-    scf.yield %new1, %new2 : !S, !S
-  }
-  %t1 = arith.truncf %s1 : !S to !Tile
-  %t2 = arith.truncf %s2 : !S to !Tile
-  tile.store %t1, %z[%first, %c0] : !Tile, !View
-  tile.store %t2, %w[%first, %c0] : !Tile, !View
-}
 
 // -----
-
 // A statistic of columns crosses.
 #s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
@@ -155,7 +114,6 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 }
 
 // -----
-
 // Each accumulator has a dot of its own, and nothing is left for a third consumer.
 #s = #tile.schedule<producer = all, consumers = 3, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
@@ -182,7 +140,6 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 }
 
 // -----
-
 // Both store to one view.
 #s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = 240, placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
@@ -211,7 +168,6 @@ tile.kernel @k(%x: !View, %y: !View, %z: !View, %w: !View) grid(%m = M ceildiv 6
 }
 
 // -----
-
 // Registers of three consumers, and registers of each of two that run one program.
 #s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = [224, 192, 24], placement = divided, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
@@ -226,7 +182,6 @@ tile.kernel @k(%x: !View, %z: !View) grid(%m = M ceildiv 64) schedule #s {
 }
 
 // -----
-
 #s = #tile.schedule<producer = all, consumers = 2, stages = 2, outer_stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, persistent = none, order = linear, section = 1, cluster = 1, producer_registers = 24, consumer_registers = [224, 192], placement = rows, transpose = 0, work = tiles>
 !View = !tile.view<[M, 64], bf16>
 !Tile = tensor<64x64xbf16>

@@ -1,5 +1,5 @@
 // Kernels that cannot be divided into roles, and why.
-// RUN: tessera-opt %s --tile-warp-specialize -split-input-file -verify-diagnostics
+// RUN: %cases %s | tessera-opt --tile-warp-specialize -split-input-file -verify-diagnostics
 
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 2, overlap = 1>
 // expected-error@+1 {{has a schedule without outer_stages, polynomial_exp, pingpong, speculate, store, persistent, order, section, cluster, producer_registers, consumer_registers, placement, transpose, work; run tile-choose-schedule first}}
@@ -7,7 +7,6 @@ tile.kernel @schedule(%x: !tile.view<[M, 64], f16>) grid(%m = M) schedule #s {
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -23,7 +22,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -40,7 +38,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -54,7 +51,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -68,7 +64,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -86,7 +81,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -109,7 +103,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -131,7 +124,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -149,7 +141,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -166,7 +157,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = divided, transpose = 0, work = tiles>
 // expected-error@+1 {{cannot have the roles of its schedule: consumers with different dots do not go with operand b of a dot that consumers compute together; use placement = rows}}
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
@@ -180,7 +170,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = apart, transpose = 0, work = tiles>
 // expected-error@+1 {{cannot have the roles of its schedule: no dot of a computed tile, beside other dots of a loop, has a result that only leaves by a store that adds it; use placement = rows}}
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
@@ -193,61 +182,40 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
 }
 
-// -----
-
+// FRAME
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %n = tile.dim "N"
+  // HERE
+}
+
+// CASE
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   // expected-error@+1 {{is a constant tile of different elements; build it from tile.iota}}
   %w = arith.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> : tensor<8xf32>
-}
 
-// -----
-
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
-tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
-    grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %n = tile.dim "N"
+// CASE
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   %one = arith.constant dense<1.0> : tensor<1xf32>
   // expected-error@+1 {{a tile of 1 rows cannot be divided among 2 consumer warpgroups; choose consumers that divide it}}
   tile.store %one, %l[%c0] : tensor<1xf32>, !tile.view<[N], f32>
-}
 
-// -----
-
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
-tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
-    grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %n = tile.dim "N"
+// CASE
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   // expected-error@+1 {{a tile of 17 rows cannot be divided among 2 consumer warpgroups}}
   %r = tile.load %l[%c0] : !tile.view<[N], f32> -> tensor<17xf32>
   tile.store %r, %l[%c0] : tensor<17xf32>, !tile.view<[N], f32>
-}
 
-// -----
-
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
-tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
-    grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %n = tile.dim "N"
+// CASE
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
@@ -256,31 +224,15 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %rb = tile.broadcast %r axis 1 : tensor<128xf32> -> tensor<128x64xf32>
   // expected-error@+1 {{needs a tile both divided by rows among the consumer warpgroups and whole in each of them; use consumers = 1, or compute it twice}}
   %x1 = arith.addf %d, %rb : tensor<128x64xf32>
-}
 
-// -----
-
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
-tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
-    grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %n = tile.dim "N"
+// CASE
   %a = tile.load %x[%m, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
   %d = tile.dot %a, %b : tensor<128x64xf16>, tensor<64x64xf16> -> tensor<128x64xf32>
   // expected-error@+1 {{reduces along rows that are divided among the consumer warpgroups; use consumers = 1}}
   %r = tile.reduce max %d axis 0 : tensor<128x64xf32> -> tensor<64xf32>
-}
 
-// -----
-
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
-tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
-    grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %n = tile.dim "N"
+// CASE
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<128x64xf16>
   %a = tile.load %x[%c0, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %w = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
@@ -290,16 +242,8 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   %d = tile.dot %t, %b : tensor<64x128xf16>, tensor<128x64xf16> -> tensor<64x64xf32>
   // expected-error@+1 {{takes a partial sum, of which each of the 2 consumer warpgroups has the part of its rows: it may be scaled by a number, added to another partial sum, or carried by a loop, and only a store that adds it to memory (tile.store ... add) resolves it; use one, or consumers = 1}}
   tile.store %d, %z[%c0, %c0] : tensor<64x64xf32>, !tile.view<[M, 64], f32>
-}
 
-// -----
-
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
-tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
-    grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %n = tile.dim "N"
+// CASE
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<128x64xf16>
   %a = tile.load %x[%c0, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %w = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
@@ -310,16 +254,8 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   // expected-error@+1 {{computes with a partial sum, of which each of the 2 consumer warpgroups has a part: it may be scaled by a number or added to another one; add it to memory (tile.store ... add) and go on in a kernel of its own, or use consumers = 1}}
   %e = math.exp2 %d : tensor<64x64xf32>
   tile.store %e, %z[%c0, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
-}
 
-// -----
-
-#s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
-tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
-    grid(%m = M ceildiv 128) schedule #s {
-  %c0 = arith.constant 0 : index
-  %c64 = arith.constant 64 : index
-  %n = tile.dim "N"
+// CASE
   %b = tile.load %y[%c0, %c0] : !tile.view<[N, 64], f16> -> tensor<128x64xf16>
   %a = tile.load %x[%c0, %c0] : !tile.view<[M, 64], f16> -> tensor<128x64xf16>
   %w = tile.load %y[%c64, %c0] : !tile.view<[N, 64], f16> -> tensor<64x64xf16>
@@ -331,10 +267,8 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
   // expected-error@+1 {{starts a partial sum with a tile that is not zero, and each of the 2 consumer warpgroups would add it; start with zero and add the tile to memory by itself, or use consumers = 1}}
   %e = tile.dot %t, %b, %ones : tensor<64x128xf16>, tensor<128x64xf16> -> tensor<64x64xf32>
   tile.store %e, %z[%c0, %c0] add : tensor<64x64xf32>, !tile.view<[M, 64], f32>
-}
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = writer, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -353,7 +287,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>, %l: !tile.view<[N], f32>)
     grid(%m = M ceildiv 128) schedule #s {
@@ -370,7 +303,6 @@ tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !
 }
 
 // -----
-
 // Shares of 64 rows of a box whose rows come in 24.
 #s = #tile.schedule<producer = operands, consumers = 3, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @box(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[H, M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
@@ -383,7 +315,6 @@ tile.kernel @box(%x: !tile.view<[H, M, 64], f16>, %y: !tile.view<[64, 64], f16>,
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 3, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @period(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
   %c0 = arith.constant 0 : index
@@ -398,7 +329,6 @@ tile.kernel @period(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>,
 }
 
 // -----
-
 // A tile that each consumer loads its share of.
 #s = #tile.schedule<producer = operands, consumers = 3, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 160, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>, %w: !tile.view<[H, M, 64], f32>) grid(%m = M ceildiv 24) schedule #s {
@@ -413,7 +343,6 @@ tile.kernel @load(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %
 }
 
 // -----
-
 // Tiles to skip that nobody loads.
 #s = #tile.schedule<producer = none, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, transpose = 0, work = tiles>
 tile.kernel @no_producer(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
@@ -427,7 +356,6 @@ tile.kernel @no_producer(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], 
 }
 
 // -----
-
 #s = #tile.schedule<producer = operands, consumers = 1, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 2, placement = rows, transpose = 0, work = tiles>
 tile.kernel @no_pipe(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>, %z: !tile.view<[M, 64], f32>) grid(%m = M ceildiv 64) schedule #s {
   %c0 = arith.constant 0 : index
@@ -440,7 +368,6 @@ tile.kernel @no_pipe(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[64, 64], f16>
 }
 
 // -----
-
 // A load that a mask decides about.
 #s = #tile.schedule<producer = operands, consumers = 2, stages = 1, overlap = 1, polynomial_exp = 0, pingpong = false, speculate = false, store = direct, producer_registers = 24, consumer_registers = 240, outer_stages = 1, persistent = none, order = linear, section = 4, cluster = 1, placement = rows, transpose = 0, work = tiles>
 tile.kernel @k(%x: !tile.view<[M, 64], f16>, %y: !tile.view<[N, 64], f16>, %z: !tile.view<[M, 64], f32>)
