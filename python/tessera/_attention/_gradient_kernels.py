@@ -7,7 +7,7 @@ import warnings
 from .._compiler import _choices, _compile, _frontend
 from .._compiler._program import Program, find_fact
 from .._core import _library
-from .._core._errors import CompileError
+from .._core._errors import CompileError, raise_problem
 from .._functions import _names
 from .._functions._variant import keeps_lists, to_gradients
 from . import _variants
@@ -244,9 +244,7 @@ def warm_up(text, element_type, d, dv, lse, gradients, fixed):
     for name, size in (("head_dim", d), ("value_dim", dv)):
         if not isinstance(size, int):
             raise TypeError(f"argument '{name}' is {size!r}; it is an integer")
-        problem = _variants.find_head_problem(name, size, (_variants.WIDTHS if gradients else _variants.FORWARD_WIDTHS)[-1])
-        if problem is not None:
-            raise problem
+        raise_problem(_variants.find_head_problem(name, size, (_variants.WIDTHS if gradients else _variants.FORWARD_WIDTHS)[-1]))
     _variants.find_variant(text, element_type, d, dv, lse or gradients).compile_all()
     for group in GROUPS if gradients else ():
         find_gradients(_compile.compile, text, fixed, element_type, (d, dv, group, None), False)

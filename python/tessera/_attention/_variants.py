@@ -10,6 +10,7 @@ import warnings
 from .._compiler import _choices, _compile, _frontend
 from .._compiler._program import Program, find_fact
 from .._core import _classes, _library, _wheel
+from .._core._errors import raise_problem
 from .._functions import _variant
 from .._functions._variant import keeps_lists, read_lists, takes_batch, takes_lists
 
@@ -174,9 +175,7 @@ def find_sinks_problem(sinks, heads):
 
 def find_width(name, size, widths=WIDTHS):
     what = "attention" if widths is FORWARD_WIDTHS else "attention with functions of scores"
-    problem = find_head_problem(name, size, widths[-1], what)
-    if problem is not None:
-        raise problem
+    raise_problem(find_head_problem(name, size, widths[-1], what))
     return next(width for width in widths if size <= width)
 
 
@@ -332,9 +331,7 @@ def read_softcap(softcap):
 
 
 def check_scale(scale):
-    problem = find_scale_problem(scale)
-    if problem is not None:
-        raise problem
+    raise_problem(find_scale_problem(scale))
 
 
 def check_functions(variant, arguments, mods, scale, others):

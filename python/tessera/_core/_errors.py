@@ -65,3 +65,9 @@ class CompileError(Error):
     def lacks_room(self) -> bool:
         """Whether smaller tiles may fit."""
         return self.kind in ("registers", "shared memory")
+
+
+def raise_problem(problem: Exception | None) -> None:
+    """Raises what a check found, which is None where nothing is wrong."""
+    if problem is not None:
+        raise problem

@@ -12,6 +12,7 @@ from jax.typing import DTypeLike
 
 from .._attention import _gradient_kernels, _named, _variants
 from .._core import _library
+from .._core._errors import raise_problem
 from .._functions._variant import Variant
 from . import _block_mask, _call, _checks, _functions, _gradients, _varying
 
@@ -28,21 +29,15 @@ def _check(q, k, v, alibi, layout):
             raise TypeError(f"argument '{name}' has type {tensor.dtype}; attention takes float16 and bfloat16")
         if tensor.dtype != q.dtype:
             raise TypeError(f"argument '{name}' has type {tensor.dtype} and 'q' {q.dtype}; they must be equal")
-        problem = _variants.find_head_problem(name, tensor.shape[3])
-        if problem is not None:
-            raise problem
-    problem = _variants.find_mismatch(q.shape, k.shape, v.shape, alibi, layout)
-    if problem is not None:
-        raise problem
+        raise_problem(_variants.find_head_problem(name, tensor.shape[3]))
+    raise_problem(_variants.find_mismatch(q.shape, k.shape, v.shape, alibi, layout))
     of_head = layout.index("H")
     return q.shape[of_head], k.shape[of_head]
 
 
 def _read_sinks(sinks, heads):
     _checks.check_arrays({"sinks": sinks})
-    problem = _variants.find_sinks_problem(sinks, heads)
-    if problem is not None:
-        raise problem
+    raise_problem(_variants.find_sinks_problem(sinks, heads))
     return jnp.asarray(sinks)
 
 

@@ -12,6 +12,7 @@ from .._attention import _checks as _numbers
 from .._attention import _latent, _shares, _variants
 from .._attention._latent import ROWS, STEP, VALUE
 from .._core import _library
+from .._core._errors import raise_problem
 from . import _call, _checks, _kernels
 from ._kernels import new
 
@@ -262,7 +263,5 @@ def _check_sinks(sinks, q):
 def _read_scale(scale, q, name="softmax_scale"):
     if scale is None:
         return q.shape[-1] ** -0.5
-    problem = _variants.find_scale_problem(scale, name)
-    if problem is not None:
-        raise problem
+    raise_problem(_variants.find_scale_problem(scale, name))
     return float(scale)

@@ -71,18 +71,14 @@ def check(k, v, k_cache, v_cache):
     for name, tensor, rank in (("k", k, 3), ("v", v, 3), ("k_cache", k_cache, 4), ("v_cache", v_cache, 4)):
         if tensor.dim() != rank:
             raise ValueError(f"argument '{name}' has {tensor.dim()} dimensions; it has {rank}")
-        problem = _op.find_other_device(name, tensor, k, "k")
-        if problem is not None:
-            raise problem
+        _op.raise_problem(_op.find_other_device(name, tensor, k, "k"))
         if not 0 < tensor.shape[-1] <= 256 or tensor.shape[-1] % 8:
             raise ValueError(f"argument '{name}' has head dimension {tensor.shape[-1]}; it is a multiple of 8 up to 256")
         if not has_rows(tensor):
             raise ValueError(
                 f"argument '{name}' has strides {tuple(tensor.stride())}; its rows must be dense and begin at multiples of 16 bytes"
             )
-    problem = _op.find_device_problem("k", k.device)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_device_problem("k", k.device))
     if k.dtype not in TYPES or v.dtype != k.dtype:
         raise TypeError(f"arguments 'k' and 'v' have types {k.dtype} and {v.dtype}; both are float16, or both bfloat16")
     for name, cache, new in (("k_cache", k_cache, k), ("v_cache", v_cache, v)):
@@ -107,9 +103,7 @@ def _check_numbers(name, tensor, k):
         raise ValueError(
             f"argument '{name}' has shape {tuple(tensor.shape)}; it has a number for each of {k.shape[0]} tokens, dense"
         )
-    problem = _op.find_other_device(name, tensor, k, "k")
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_other_device(name, tensor, k, "k"))
 
 
 def check_rotary(k, given):
@@ -121,9 +115,7 @@ def check_rotary(k, given):
         raise ValueError(f"argument '{missing[0]}' is missing; {', '.join(given)} are given together")
     (of_cos, cos), (of_sin, sin) = list(given.items())[:2]
     for name, tensor in ((of_cos, cos), (of_sin, sin)):
-        problem = _op.find_other_device(name, tensor, k, "k")
-        if problem is not None:
-            raise problem
+        _op.raise_problem(_op.find_other_device(name, tensor, k, "k"))
         if tensor.dtype not in _ANGLES or tensor.dtype != cos.dtype:
             raise TypeError(
                 f"argument '{name}' has type {tensor.dtype}; {of_cos} and {of_sin} are float32, float16 or bfloat16, and alike"

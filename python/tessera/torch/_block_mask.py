@@ -109,9 +109,7 @@ class BlockMask:
 
         if not isinstance(block_mask, OfTorch):
             raise TypeError(f"argument 'block_mask' is a {type(block_mask).__name__}; it is a BlockMask of torch")
-        problem = _listed.find_problem(block_mask)
-        if problem is not None:
-            raise problem
+        _op.raise_problem(_listed.find_problem(block_mask))
         own = cls._of_listed(_listed.read_torch(block_mask))
         return cls(own.mask_mod, own.mask_args, own.shape, own.device) if own._is_of_function() else own
 
@@ -253,9 +251,7 @@ class BlockMask:
         return self._launch(lister, *zip(lengths, map(int, sizes)), 3)
 
     def _get_kind(self):
-        problem = _op.find_device_problem("block_mask", self.device)
-        if problem is not None:
-            raise problem
+        _op.raise_problem(_op.find_device_problem("block_mask", self.device))
         return _kernels.find_kind(self.device.type == "cpu")
 
     def _launch(self, kernel, rows, columns, *more):

@@ -252,9 +252,7 @@ def _check_cached(q, k, v):
 
 
 def _check_scale(scale):
-    problem = None if scale is None else _op.find_scale_problem(scale)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(None if scale is None else _op.find_scale_problem(scale))
 
 
 def _check_gradients(q, k, v):
@@ -269,9 +267,7 @@ def _check(q, k, v):
         _check_cached(q, k, v)
     else:
         _op.check(q, k, v, None)
-    problem = _op.find_device_problem("q", q.device)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_device_problem("q", q.device))
     width = q.shape[3]
     if v.shape[3] not in _variants.WIDTHS or width not in _variants.WIDTHS:
         raise ValueError(

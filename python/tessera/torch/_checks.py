@@ -12,17 +12,13 @@ def read_scale(scale, name="softmax_scale"):
     """A scale as recipes take it: None is that of the queries' rows. `name` is that of the argument."""
     if scale is None:
         return None
-    problem = _op.find_scale_problem(scale, name)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_scale_problem(scale, name))
     return float(scale)
 
 
 def read_softcap(softcap):
     """A bound of scores as recipes take it: one below 0 means none, as in flash_attn."""
-    problem = _op.find_number_problem("softcap", softcap, 'call `attention` with fallback="torch"')
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_number_problem("softcap", softcap, 'call `attention` with fallback="torch"'))
     return 0.0 if isinstance(softcap, (int, float)) and softcap < 0 else _variants.read_softcap(softcap)
 
 
@@ -40,9 +36,7 @@ def check_numbers(name, tensor, shape, q):
     """Refuses what is no tensor of int32 numbers of a shape, on the device of q; None stands for any extent."""
     _op.check_types({name: tensor})
     _checks.check_numbers(name, tensor, shape)
-    problem = _op.find_other_device(name, tensor, q)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_other_device(name, tensor, q))
     if tensor.stride(-1) != 1 and tensor.shape[-1] > 1:
         raise ValueError(
             f"argument '{name}' has stride {tensor.stride(-1)} in its last dimension; it must be 1: pass {name}.contiguous()"

@@ -41,9 +41,7 @@ def _to(number, dtype):
 
 def attention(q, k, v, *, left, right, softcap, alibi, bias, scale, sinks=None):
     """(output, LSE) of [B, H, S, D] tensors, computed in float32, or in float64 where they are of it."""
-    problem = _find_problem(q, k, v, alibi, bias, sinks)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_find_problem(q, k, v, alibi, bias, sinks))
     # Autocast would round the scores.
     with torch.autocast(q.device.type, enabled=False):
         return _attend(q, k, v, left, right, softcap, alibi, bias, scale, sinks, torch.promote_types(q.dtype, torch.float32))

@@ -52,9 +52,7 @@ def flex_attention(
     has lists for many calls. `kernel_options` are of torch's kernels and change no result: they are not looked at. `sinks` are
     those of `attention`, and none of torch's arguments."""
     _op.check_types({"query": query, "key": key, "value": value})
-    problem = find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(find_problem(query, key, block_mask, enable_gqa, return_lse, return_aux))
     out, lse = attend_as(
         TORCH_NAMES, query, key, value, score_mod=score_mod, block_mask=block_mask, scale=scale, return_lse=True,
         sinks=sinks,

@@ -251,9 +251,7 @@ def is_view(tensor, dims, device):
 
 
 def _read_number(name, value):
-    problem = _op.find_number_problem(name, value, f"give the variant a view of one element, `{name}=(1,)`")
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_number_problem(name, value, f"give the variant a view of one element, `{name}=(1,)`"))
     if isinstance(value, str) or not hasattr(value, "__float__"):
         raise TypeError(f"argument '{name}' of the variant is {value!r}; it is a number")
     return float(value)

@@ -32,9 +32,7 @@ def get_mla_metadata(
         return torch.ops.tessera.latent_shares(cache_seqlens, num_q_tokens_per_head_k)
     _op.check_types({"cache_seqlens": cache_seqlens})
     _checks.check_numbers("cache_seqlens", cache_seqlens, (None,), cache_seqlens)
-    problem = _op.find_device_problem("cache_seqlens", cache_seqlens.device)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_device_problem("cache_seqlens", cache_seqlens.device))
     device = cache_seqlens.device
     count = _latent_recipes.count_shares(num_q_tokens_per_head_k, device)
     if not len(cache_seqlens):
@@ -203,9 +201,7 @@ def _check_sinks(sinks, q):
     _op.check_types({"attn_sink": sinks})
     _op.check_derivatives("attention over a cache", {"attn_sink": sinks})
     _latent.check_sinks(sinks, q.shape[-2])
-    problem = _op.find_other_device("attn_sink", sinks, q)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_other_device("attn_sink", sinks, q))
     if not sinks.is_contiguous():
         raise ValueError(f"argument 'attn_sink' has stride {sinks.stride(0)}; it must be 1: pass attn_sink.contiguous()")
 
@@ -230,6 +226,4 @@ def _check_rows(q, cache, name="k_cache"):
                 f"argument '{own}' has strides {tuple(tensor.stride())}; its rows must be dense and begin at multiples of 16 bytes: "
                 f"pass {own}.contiguous()"
             )
-    problem = _op.find_other_device(name, cache, q) or _op.find_device_problem("q", q.device)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_other_device(name, cache, q) or _op.find_device_problem("q", q.device))

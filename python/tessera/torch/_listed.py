@@ -88,9 +88,7 @@ def read(partial, full, function, arguments, block, lengths, prefix=""):
     for label, given in (("kv_", partial), ("full_kv_", full)):
         for name, tensor in zip((f"{prefix}{label}num_blocks", f"{prefix}{label}indices"), given or ()):
             _op.check_types({name: tensor})
-            other = _op.find_other_device(name, tensor, partial[0], f"{prefix}kv_num_blocks")
-            if other is not None:
-                raise other
+            _op.raise_problem(_op.find_other_device(name, tensor, partial[0], f"{prefix}kv_num_blocks"))
     return _listed.read(
         make_arrays(device), partial, full, function, arguments, block, lengths, not is_recording(device), prefix
     )

@@ -13,7 +13,7 @@ from . import _compute, _native, _vmap
 from ._problems import (  # noqa: F401
     check, check_derivatives, check_forms, check_interpreter, check_tangents, check_types, find_device_problem,
     find_form_problem, find_number_problem, find_other_device, find_place_problem, find_problem,
-    find_scale_problem, find_sinks_problem, find_type_problem, may_have_tangents, require_grad, runs_on,
+    find_scale_problem, find_sinks_problem, find_type_problem, may_have_tangents, raise_problem, require_grad, runs_on,
     separate, use_interpreter,
 )  # fmt: skip
 

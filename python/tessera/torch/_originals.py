@@ -50,9 +50,7 @@ def scaled_dot_product_attention(
 def _attend(query, key, value, attn_mask, is_causal, scale):
     _op.check_forms({"query": query, "key": key, "value": value})
     if attn_mask is not None:
-        problem = _bias.find_problem("attn_mask", attn_mask, query, key)
-        if problem is not None:
-            raise problem
+        _op.raise_problem(_bias.find_problem("attn_mask", attn_mask, query, key))
         make, kind = (_bias.make_mask, "mask") if attn_mask.dtype is torch.bool else (_bias.make_score, "score")
         mod, arguments = make(attn_mask)
         return attend_as(TORCH_NAMES, query, key, value, scale=scale, **{f"{kind}_mod": mod, f"{kind}_args": arguments})

@@ -4,6 +4,7 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 
 from .._attention import _variants
+from .._core._errors import raise_problem
 from ._types import TYPES
 
 # The copy engine takes rows that begin at multiples of it.
@@ -26,9 +27,7 @@ def find_form_problem(name, tensor):
 def check_forms(given):
     """Refuses tensors by their names that nothing takes for attention, whatever their types are."""
     for name, tensor in given.items():
-        problem = find_form_problem(name, tensor)
-        if problem is not None:
-            raise problem
+        raise_problem(find_form_problem(name, tensor))
 
 
 def find_other_device(name, tensor, q, of_q="q"):
@@ -167,9 +166,7 @@ def find_type_problem(given, optional=None):
 
 def check_types(given, optional=None):
     """Refuses what is no tensor with strides."""
-    problem = find_type_problem(given, optional)
-    if problem is not None:
-        raise problem
+    raise_problem(find_type_problem(given, optional))
 
 
 def find_place_problem(q, k, v, names=_variants.NAMES):
@@ -188,9 +185,7 @@ def find_place_problem(q, k, v, names=_variants.NAMES):
 
 def check(q, k, v, alibi):
     """Refuses tensors that no kernel takes."""
-    problem = find_problem(q, k, v, alibi)
-    if problem is not None:
-        raise problem
+    raise_problem(find_problem(q, k, v, alibi))
 
 
 _interprets = False
@@ -218,9 +213,7 @@ def find_device_problem(name, device):
 
 def check_interpreter(name):
     """Refuses an argument on the CPU where no test has asked for the interpreter."""
-    problem = find_device_problem(name, torch.device("cpu"))
-    if problem is not None:
-        raise problem
+    raise_problem(find_device_problem(name, torch.device("cpu")))
 
 
 def use_interpreter(enabled: bool = True) -> bool:

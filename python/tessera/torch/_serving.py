@@ -270,9 +270,7 @@ class Call:
                 "kernels take a float32 slope for each head",
             )
         if sinks is not None:
-            problem = _op.find_sinks_problem(sinks, q.transpose(1, 2))
-            if problem is not None:
-                raise problem
+            _op.raise_problem(_op.find_sinks_problem(sinks, q.transpose(1, 2)))
             self.sinks = sinks
 
     @staticmethod
@@ -287,17 +285,13 @@ class Call:
                     f"argument '{name}' has type {tensor.dtype}; with a 'q' of {q.dtype} both '{of_keys}' and '{of_values}' have its "
                     "type, or float8_e4m3fn"
                 )
-            problem = _op.find_other_device(name, tensor, q) or _variants.find_head_problem(name, tensor.shape[3])
-            if problem is not None:
-                raise problem
+            _op.raise_problem(_op.find_other_device(name, tensor, q) or _variants.find_head_problem(name, tensor.shape[3]))
             if not has_rows(tensor):
                 raise ValueError(
                     f"argument '{name}' has strides {tuple(tensor.stride())}; its rows must be dense and begin at multiples of 16 bytes: "
                     f"pass {name}.contiguous()"
                 )
-        problem = _op.find_device_problem("q", q.device)
-        if problem is not None:
-            raise problem
+        _op.raise_problem(_op.find_device_problem("q", q.device))
         if k_cache.shape[:3] != v_cache.shape[:3]:
             raise ValueError(
                 f"arguments '{of_keys}' and '{of_values}' have shapes {tuple(k_cache.shape)} and {tuple(v_cache.shape)}; all but their "
@@ -322,9 +316,7 @@ class Call:
             if tensor is None:
                 self.constants = {"ones": _kept.full((1, 1), 1.0, torch.float32, self.q.device)}
                 continue
-            problem = _op.find_other_device(name, tensor, self.q)
-            if problem is not None:
-                raise problem
+            _op.raise_problem(_op.find_other_device(name, tensor, self.q))
             if tensor.dtype != torch.float32 or tuple(tensor.shape) != (self.batch, self.key_heads):
                 raise ValueError(
                     f"argument '{name}' has type {tensor.dtype} and shape {tuple(tensor.shape)}; it is float32, "

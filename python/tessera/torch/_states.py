@@ -47,9 +47,7 @@ def merge_states(
         raise ValueError(f"argument 'parts' has head dimension {width}; it is a multiple of 8 up to {most}")
     if not count:
         raise ValueError("argument 'parts' has no parts; it has one at least")
-    problem = _op.find_other_device("lses", lses, parts, "parts") or _op.find_device_problem("parts", parts.device)
-    if problem is not None:
-        raise problem
+    _op.raise_problem(_op.find_other_device("lses", lses, parts, "parts") or _op.find_device_problem("parts", parts.device))
     if 0 in (batch, rows, heads):
         return torch.empty((batch, rows, heads, width), dtype=dtype, device=parts.device), lses.new_empty((batch, heads, rows))
     return _prepared.compute(key, given, _state_recipes.write(_TYPES[dtype], parts.device), (parts, lses))
