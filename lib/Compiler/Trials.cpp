@@ -2,6 +2,7 @@
 
 #include "lib/Compiler/Trials.h"
 #include "dialects/Tile/Entries.h"
+#include "dialects/Tile/Refusal.h"
 #include "dialects/Tile/ScheduleFields.h"
 #include "passes/Schedule/ScheduleChoice.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -153,11 +154,11 @@ static mlir::Diagnostic withFirstNote(mlir::Diagnostic &diagnostic, const Twine 
   return noted;
 }
 
-RefusalKind Trials::Trial::kind() {
+bool Trials::Trial::lacksRoom() {
   for (mlir::Diagnostic &diagnostic : diagnostics)
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-      return getRefusalKind(diagnostic);
-  return RefusalKind::None;
+      return tessera::lacksRoom(getRefusalKind(diagnostic));
+  return false;
 }
 
 CompileStatus Trials::reportFailure(KernelOp kernel, std::vector<Attempt> &attempts) {
@@ -319,8 +320,6 @@ public:
   bool isEmpty() const { return schedules.empty(); }
   ScheduleAttr take();
   void refuse(ScheduleAttr tried, unsigned spilledBytes);
-  /// Tries `schedule` next.
-  void prefer(ScheduleAttr schedule) { schedules.insert(schedules.begin(), schedule); }
 
   /// Leaves what is preferred to the one that was taken last, which compiles.
   void accept() { schedules.truncate(taken); }
@@ -367,20 +366,8 @@ void Remaining::refuse(ScheduleAttr tried, unsigned spilledBytes) {
   bytes = spilledBytes;
 }
 
-/// `tried` with a slot less for each tile, where it is not asked for otherwise; null where there is
-/// none. The search does not know all that later passes put into shared memory.
-static ScheduleAttr withFewerStages(KernelOp kernel, ScheduleAttr tried) {
-  tile::ScheduleFields fields = tried ? tried.getFields() : tile::ScheduleFields();
-  if (getRequestedSchedule(kernel).getStages() || !fields.stages || !fields.stages->isUniform() ||
-      fields.stages->of(0) == 1)
-    return {};
-  fields.stages = tile::NumberList(fields.stages->of(0) - 1);
-  return fields.get(kernel.getContext());
-}
-
-/// Tries the schedules of `name`, of which the outcome of the first may be known, and that one with
-/// fewer slots where shared memory is short. `found` is the most preferred one that compiles, whose
-/// code is kept.
+/// Tries the schedules of `name`, of which the outcome of the first may be known. `found` is the
+/// most preferred one that compiles, whose code is kept.
 CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Trial> first,
                              ScheduleAttr &found) {
   SmallVector<ScheduleAttr> schedules = list(findKernel(source, name));
@@ -389,7 +376,6 @@ CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Tria
   Remaining remaining(std::move(schedules));
   std::vector<Attempt> refused;
   std::optional<Attempt> accepted;
-  bool lowers = true; // the slots of the most preferred
   while (!remaining.isEmpty()) {
     ScheduleAttr schedule = remaining.take();
     OwningOpRef<ModuleOp> module = isolate(source, name);
@@ -399,12 +385,6 @@ CompileStatus Trials::tryAll(ModuleOp source, StringRef name, std::optional<Tria
     first.reset();
     if (trial.status == CompileStatus::SourceError) {
       remaining.refuse(schedule, trial.spilledBytes());
-      ScheduleAttr smaller = lowers && trial.kind() == RefusalKind::SharedMemory
-                                 ? withFewerStages(findKernel(source, name), schedule)
-                                 : ScheduleAttr();
-      lowers = static_cast<bool>(smaller);
-      if (smaller)
-        remaining.prefer(smaller);
       refused.push_back({schedule, std::move(trial)});
       continue;
     }

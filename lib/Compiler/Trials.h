@@ -9,7 +9,6 @@
 #ifndef TESSERA_LIB_COMPILER_TRIALS_H
 #define TESSERA_LIB_COMPILER_TRIALS_H
 
-#include "dialects/Tile/Refusal.h"
 #include "dialects/Tile/Tile.h"
 #include "lib/Codegen/Gate.h"
 #include "lib/Compiler/SmallerTiles.h"
@@ -73,10 +72,8 @@ private:
     const mlir::Diagnostic *findError() const;
     /// What a thread spills, where that is all that was wrong.
     unsigned spilledBytes() const;
-    /// Why it was refused.
-    RefusalKind kind();
-    /// Whether smaller tiles may fit.
-    bool lacksRoom() { return tessera::lacksRoom(kind()); }
+    /// Whether it was refused where smaller tiles may fit.
+    bool lacksRoom();
   };
 
   Trial attempt(mlir::OwningOpRef<mlir::ModuleOp> module);

@@ -268,6 +268,25 @@ void tessera::addTuningOptions(CLI::App &command, CompileOptions::Tuning &tuning
                      "or many-long)");
 }
 
+/// What help shows: options by what they are about, and examples.
+static void groupCompileOptions(CLI::App &command) {
+  groupOptions(command, "Source", {"-D", "-I", "--kernel"});
+  groupOptions(command, "Schedule",
+               {"--schedule", "--database", "--no-database", "--shape-class", "--gpu", "--shape"});
+  groupOptions(
+      command, "Output",
+      {"--emit", "--from", "-o", "--deps", "--alternatives", "--ptx", "--instrument", "--pdl"});
+  groupOptions(command, "What is said",
+               {"--remarks", "--report", "--timing", "--dump-dir", "--reproducer"});
+  groupOptions(command, "Tools", {"--ptxas", "--Xptxas", "--verify-each", "--mllvm", "--split"});
+  addExamples(
+      command,
+      "  tessera compile attention_fwd -D D=128 -D CAUSAL=true --report -o attention.bundle\n"
+      "  tessera compile gemm --emit ptx -o gemm.ptx\n"
+      "  tessera compile gemm --emit hop -o gemm.mlir; tessera compile gemm.mlir --from hop\n"
+      "  tessera compile gemm --schedule consumers=1,stages=3 --emit hop --remarks");
+}
+
 void tessera::addCompileCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand("compile", "Compile a .tile source");
   auto command = std::make_shared<CompileCommand>();
@@ -323,19 +342,6 @@ void tessera::addCompileCommand(CLI::App &app) {
                 "Verify the IR after each pass (default)");
   sub->add_option("--mllvm", command->llvmArguments, "An option of LLVM or MLIR")
       ->allow_extra_args(false);
-  groupOptions(*sub, "Source", {"-D", "-I", "--kernel"});
-  groupOptions(*sub, "Schedule",
-               {"--schedule", "--database", "--no-database", "--shape-class", "--gpu", "--shape"});
-  groupOptions(
-      *sub, "Output",
-      {"--emit", "--from", "-o", "--deps", "--alternatives", "--ptx", "--instrument", "--pdl"});
-  groupOptions(*sub, "What is said",
-               {"--remarks", "--report", "--timing", "--dump-dir", "--reproducer"});
-  groupOptions(*sub, "Tools", {"--ptxas", "--Xptxas", "--verify-each", "--mllvm", "--split"});
-  addExamples(
-      *sub, "  tessera compile attention_fwd -D D=128 -D CAUSAL=true --report -o attention.bundle\n"
-            "  tessera compile gemm --emit ptx -o gemm.ptx\n"
-            "  tessera compile gemm --emit hop -o gemm.mlir; tessera compile gemm.mlir --from hop\n"
-            "  tessera compile gemm --schedule consumers=1,stages=3 --emit hop --remarks");
+  groupCompileOptions(*sub);
   sub->callback([command] { throw CLI::RuntimeError(runCompile(*command)); });
 }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "passes/Analysis/OperandBuffers.h"
 #include "passes/Hop/HopPasses.h"
 
@@ -63,9 +64,8 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
     return reads;
   }
 
-  /// A constant stands outside of the role. Each program of the role that multiplies it makes it
-  /// anew: what the fast program of an attempt writes to the same memory comes before the exact
-  /// one.
+  /// A constant stands outside of the role. It is made anew before each loop that multiplies it, so
+  /// that it may share memory with what was there, and in each program of an attempt.
   static void takeConstants(hop::RoleOp role, Staged which) {
     SmallVector<Value> constants;
     SmallVector<OpOperand *> reads = readsOf(role, which);
@@ -75,19 +75,17 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
         if (!role->isAncestor(made.getParentBlock()->getParentOp()))
           constants.push_back(made);
     for (Value constant : constants) {
-      llvm::SmallDenseMap<Block *, Value> ofProgram;
+      llvm::SmallDenseMap<Operation *, Value> ofReader;
       for (OpOperand &use : llvm::make_early_inc_range(constant.getUses())) {
         if (!role->isAncestor(use.getOwner()))
           continue;
-        auto attempt = use.getOwner()->getParentOfType<hop::AttemptOp>();
-        Region *program = attempt ? use.getOwner()->getParentRegion() : &role.getBody();
-        while (attempt && program->getParentOp() != attempt)
-          program = program->getParentOp()->getParentRegion();
-        Value &own = ofProgram[&program->front()];
+        Operation *reader = use.getOwner();
+        while (!isa<LoopLikeOpInterface>(reader) &&
+               !isa<hop::AttemptOp, hop::RoleOp>(reader->getParentOp()))
+          reader = reader->getParentOp();
+        Value &own = ofReader[reader];
         if (!own)
-          own = OpBuilder::atBlockBegin(&program->front())
-                    .clone(*constant.getDefiningOp())
-                    ->getResult(0);
+          own = OpBuilder(reader).clone(*constant.getDefiningOp())->getResult(0);
         use.set(own);
       }
     }

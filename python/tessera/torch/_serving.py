@@ -236,33 +236,9 @@ class Call:
         #: What elements of a cache of 8 bits stand for, by name, and what calls like this one have beside what they are given.
         self.constants, self.descales = {}, {}
         self._read_descales(*descales)
-        if table is not None:
-            if slots is not None:
-                raise ValueError(
-                    f"arguments 'cache_batch_idx' and '{of_table}' are both given; a table says which pages are a sequence's"
-                )
-            _checks.check_numbers(of_table, table, (self.batch, None), q)
-            self.most = table.shape[1] * k_cache.shape[1]
-            self.slots = None
-        else:
-            if slots is starts is None and k_cache.shape[0] != self.batch:
-                raise ValueError(
-                    f"argument 'k_cache' has {k_cache.shape[0]} batches and 'q' {self.batch}; pass cache_batch_idx, which says whose "
-                    "is which"
-                )
-            self.most = k_cache.shape[1]
-            self.slots = slots
-            if slots is not None:
-                _checks.check_numbers("cache_batch_idx", slots, (self.batch,), q)
-        if isinstance(lengths, torch.Tensor):
-            _checks.check_numbers(of_lengths, lengths, (self.batch,), q)
-        elif self.key_starts is None:
-            number = self.most if lengths is None else lengths
-            if type(number) is not int or not 0 <= number <= self.most:
-                raise ValueError(f"argument '{of_lengths}' is {number!r}; it is a tensor, or a number of keys up to {self.most}")
-            lengths = None if number == self.most else _kept.full((self.batch,), number, torch.int32, q.device)
+        self._read_places(slots, table, k_cache, of_table)
         #: How many keys each sequence has; None where all have as many as there is room for.
-        self.lengths = lengths
+        self.lengths = self._read_lengths(lengths, of_lengths)
         if slopes is not None and (slopes.dtype != torch.float32 or tuple(slopes.shape) != (self.heads,)):
             _checks.refuse(
                 "alibi_slopes",
@@ -272,6 +248,37 @@ class Call:
         if sinks is not None:
             _op.raise_problem(_op.find_sinks_problem(sinks, q.transpose(1, 2)))
             self.sinks = sinks
+
+    def _read_places(self, slots, table, k_cache, of_table):
+        """Where the keys of sequences are: in pages of a table, or in a row of the cache each."""
+        if table is not None:
+            if slots is not None:
+                raise ValueError(
+                    f"arguments 'cache_batch_idx' and '{of_table}' are both given; a table says which pages are a sequence's"
+                )
+            _checks.check_numbers(of_table, table, (self.batch, None), self.q)
+            self.most = table.shape[1] * k_cache.shape[1]
+            self.slots = None
+        else:
+            if slots is self.starts is None and k_cache.shape[0] != self.batch:
+                raise ValueError(
+                    f"argument 'k_cache' has {k_cache.shape[0]} batches and 'q' {self.batch}; pass cache_batch_idx, which says whose "
+                    "is which"
+                )
+            self.most = k_cache.shape[1]
+            self.slots = slots
+            if slots is not None:
+                _checks.check_numbers("cache_batch_idx", slots, (self.batch,), self.q)
+
+    def _read_lengths(self, lengths, of_lengths):
+        if isinstance(lengths, torch.Tensor):
+            _checks.check_numbers(of_lengths, lengths, (self.batch,), self.q)
+        elif self.key_starts is None:
+            number = self.most if lengths is None else lengths
+            if type(number) is not int or not 0 <= number <= self.most:
+                raise ValueError(f"argument '{of_lengths}' is {number!r}; it is a tensor, or a number of keys up to {self.most}")
+            lengths = None if number == self.most else _kept.full((self.batch,), number, torch.int32, self.q.device)
+        return lengths
 
     @staticmethod
     def _check(q, k_cache, v_cache, tensors):

@@ -65,7 +65,7 @@ hop.kernel @buffers attributes {argument_names = [], argument_types = [], grid =
   }
 }
 
-// A constant stands outside of the role, and is written where the role begins.
+// A constant stands outside of the role, and is written before what multiplies it.
 // CHECK-LABEL: hop.kernel @constant
 // CHECK: %[[A:.*]] = hop.staging "operand"
 // CHECK: hop.role
