@@ -64,8 +64,9 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
     return reads;
   }
 
-  /// A constant stands outside of the role. It is made anew before each loop that multiplies it, so
-  /// that it may share memory with what was there, and in each program of an attempt.
+  /// A constant stands outside of the role. It is made anew before each loop that multiplies it:
+  /// right behind the product before that, whose memory it may then share, or where the program
+  /// begins. Each program of an attempt has its own.
   static void takeConstants(hop::RoleOp role, Staged which) {
     SmallVector<Value> constants;
     SmallVector<OpOperand *> reads = readsOf(role, which);
@@ -74,8 +75,11 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
       for (Value made : tile.made)
         if (!role->isAncestor(made.getParentBlock()->getParentOp()))
           constants.push_back(made);
+    auto multiplies = [&](Operation *op) {
+      return llvm::any_of(reads, [&](OpOperand *read) { return op->isAncestor(read->getOwner()); });
+    };
     for (Value constant : constants) {
-      llvm::SmallDenseMap<Operation *, Value> ofReader;
+      llvm::SmallDenseMap<std::pair<Block *, Operation *>, Value> made;
       for (OpOperand &use : llvm::make_early_inc_range(constant.getUses())) {
         if (!role->isAncestor(use.getOwner()))
           continue;
@@ -83,9 +87,18 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
         while (!isa<LoopLikeOpInterface>(reader) &&
                !isa<hop::AttemptOp, hop::RoleOp>(reader->getParentOp()))
           reader = reader->getParentOp();
-        Value &own = ofReader[reader];
-        if (!own)
-          own = OpBuilder(reader).clone(*constant.getDefiningOp())->getResult(0);
+        Operation *before = reader->getPrevNode();
+        while (before && !multiplies(before))
+          before = before->getPrevNode();
+        Value &own = made[{reader->getBlock(), before}];
+        if (!own) {
+          OpBuilder builder(reader);
+          if (before)
+            builder.setInsertionPointAfter(before);
+          else
+            builder.setInsertionPointToStart(reader->getBlock());
+          own = builder.clone(*constant.getDefiningOp())->getResult(0);
+        }
         use.set(own);
       }
     }
