@@ -141,9 +141,16 @@ struct AllocateSharedMemoryPass
   }
 
   void reportTooMuch(hop::KernelOp kernel, int64_t bytes) {
-    InFlightDiagnostic diag = kernel.emitError("needs ")
-                              << bytes << " bytes of shared memory, a thread block has "
-                              << hopper::sharedMemoryOfBlock << "; lower stages or the tile sizes";
+    bool mayHaveFewerSlots =
+        llvm::any_of(kernel.getBody().getOps<hop::BufferOp>(), [](hop::BufferOp buffer) {
+          hop::BufferType type = buffer.getBuffer().getType();
+          return type.getTile().getRank() > 1 && type.getSlots() > 1;
+        });
+    InFlightDiagnostic diag =
+        kernel.emitError("needs ")
+        << bytes << " bytes of shared memory, a thread block has " << hopper::sharedMemoryOfBlock
+        << "; "
+        << (mayHaveFewerSlots ? "lower stages or the tile sizes" : "smaller tiles are needed");
     setRefusalKind(diag, RefusalKind::SharedMemory);
     for (auto buffer : kernel.getBody().getOps<hop::BufferOp>()) {
       hop::BufferType type = buffer.getBuffer().getType();
