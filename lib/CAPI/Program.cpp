@@ -23,14 +23,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::capi;
 
-static DialectRegistry makeRegistry() {
-  DialectRegistry registry;
-  registerCompilerDialects(registry);
-  return registry;
-}
-
 struct tessera_program {
-  tessera_program() : context(makeRegistry(), MLIRContext::Threading::DISABLED) {
+  tessera_program() : context(makeCompilerRegistry(), MLIRContext::Threading::DISABLED) {
     context.printOpOnDiagnostic(false);
     // Its tables still expect threads: each type and attribute of it makes one for a thread, and
     // walks over those of all contexts that live, as hundreds of programs do.

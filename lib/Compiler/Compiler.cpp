@@ -569,10 +569,8 @@ CompileResult compileOnce(const std::string &source, const std::string &fileName
                           const CompileOptions &options, const DiagnosticHandler &handler,
                           bool isRead, CompilationObserver *observer, std::optional<EmitKind> from,
                           Instead &instead) {
-  DialectRegistry registry;
-  registerCompilerDialects(registry);
   // A module holds a few kernels and most passes work on the whole of it.
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  MLIRContext context(makeCompilerRegistry(), MLIRContext::Threading::DISABLED);
   // A diagnostic points into the source; the whole operation behind it would bury the message.
   context.printOpOnDiagnostic(false);
   DiagnosticForwarder forwarder(context, handler, options.remarks);

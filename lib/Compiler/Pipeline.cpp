@@ -229,10 +229,12 @@ bool hasKernel(ModuleOp module, EmitKind level) {
   });
 }
 
-void registerCompilerDialects(DialectRegistry &registry) {
+DialectRegistry makeCompilerRegistry() {
+  DialectRegistry registry;
   registerSourceDialects(registry);
   registerCodegenDialects(registry);
   registry.insert<hop::HopDialect>();
+  return registry;
 }
 
 namespace {

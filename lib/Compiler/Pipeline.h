@@ -9,6 +9,7 @@
 #define TESSERA_LIB_COMPILER_PIPELINE_H
 
 #include "dialects/Tile/Tile.h"
+#include "mlir/IR/DialectRegistry.h"
 #include "mlir/Support/LLVM.h"
 #include "tessera/Compiler.h"
 #include "llvm/ADT/StringRef.h"
@@ -71,8 +72,8 @@ llvm::Expected<std::optional<InstrumentTimelineOptions>> parseInstrument(llvm::S
 /// Whether `module` has a kernel of a level before PTX.
 bool hasKernel(mlir::ModuleOp module, EmitKind level);
 
-/// Registers every dialect that occurs between the source and the PTX.
-void registerCompilerDialects(mlir::DialectRegistry &registry);
+/// Every dialect that occurs between the source and the PTX.
+mlir::DialectRegistry makeCompilerRegistry();
 
 /// Registers every pass of Tessera, for tools that name them.
 void registerCompilerPasses();

@@ -15,31 +15,19 @@ using namespace tessera::source;
 void ColumnMap::addReplacement(unsigned line, unsigned originalColumn, unsigned originalLength,
                                unsigned expandedLength) {
   unsigned expanded = toExpanded(line, originalColumn);
-  replacements.push_back({line, originalColumn, originalLength, expanded, expandedLength});
+  replacements.push_back({line, {originalColumn, originalLength}, {expanded, expandedLength}});
 }
 
-unsigned ColumnMap::toOriginal(unsigned line, unsigned column) const {
+unsigned ColumnMap::map(unsigned line, unsigned column, Span Replacement::*from,
+                        Span Replacement::*to) const {
   auto after = partition_point(replacements, [&](const Replacement &replacement) {
-    return std::pair(replacement.line, replacement.expanded) <= std::pair(line, column);
+    return std::pair(replacement.line, (replacement.*from).begin) <= std::pair(line, column);
   });
   if (after == replacements.begin() || std::prev(after)->line != line)
     return column;
-  const Replacement &last = *std::prev(after);
-  if (column < last.expanded + last.expandedLength)
-    return last.original;
-  return column - (last.expanded + last.expandedLength) + last.original + last.originalLength;
-}
-
-unsigned ColumnMap::toExpanded(unsigned line, unsigned column) const {
-  auto after = partition_point(replacements, [&](const Replacement &replacement) {
-    return std::pair(replacement.line, replacement.original) <= std::pair(line, column);
-  });
-  if (after == replacements.begin() || std::prev(after)->line != line)
-    return column;
-  const Replacement &last = *std::prev(after);
-  if (column < last.original + last.originalLength)
-    return last.expanded;
-  return column - (last.original + last.originalLength) + last.expanded + last.expandedLength;
+  const Span &ofFrom = (*std::prev(after)).*from, &ofTo = (*std::prev(after)).*to;
+  unsigned end = ofFrom.begin + ofFrom.length;
+  return column < end ? ofTo.begin : column - end + ofTo.begin + ofTo.length;
 }
 
 /// Of the names of functions, kernels, sequences and aliases.

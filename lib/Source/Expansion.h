@@ -25,16 +25,26 @@ public:
 
   /// The column of the source for a column of the expansion; within a replaced text, where the
   /// substitution starts.
-  unsigned toOriginal(unsigned line, unsigned column) const;
+  unsigned toOriginal(unsigned line, unsigned column) const {
+    return map(line, column, &Replacement::expanded, &Replacement::original);
+  }
 
   /// The column of the expansion for a column of the source; within a substitution, where its
   /// replacement starts.
-  unsigned toExpanded(unsigned line, unsigned column) const;
+  unsigned toExpanded(unsigned line, unsigned column) const {
+    return map(line, column, &Replacement::original, &Replacement::expanded);
+  }
 
 private:
-  struct Replacement {
-    unsigned line, original, originalLength, expanded, expandedLength;
+  struct Span {
+    unsigned begin, length;
   };
+  struct Replacement {
+    unsigned line;
+    Span original, expanded;
+  };
+  unsigned map(unsigned line, unsigned column, Span Replacement::*from,
+               Span Replacement::*to) const;
   std::vector<Replacement> replacements;
 };
 

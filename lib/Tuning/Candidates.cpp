@@ -28,12 +28,6 @@ static constexpr size_t kMostTiles = 4096;
 /// The most fields that change at a time.
 static constexpr unsigned kMostFieldChanges = 2;
 
-static DialectRegistry makeRegistry() {
-  DialectRegistry registry;
-  registerCompilerDialects(registry);
-  return registry;
-}
-
 namespace {
 /// One choice of the varied parameters, and what is known of its schedules.
 struct Tiles {
@@ -57,7 +51,7 @@ public:
   Enumerator(const std::string &source, const std::string &fileName, const SearchSpace &space,
              const DiagnosticHandler &handler, Enumeration &result)
       : source(source), fileName(fileName), space(space), handler(handler), result(result),
-        context(makeRegistry()), forwarder(context, handler, /*remarks=*/false) {
+        context(makeCompilerRegistry()), forwarder(context, handler, /*remarks=*/false) {
     context.printOpOnDiagnostic(false);
   }
 

@@ -18,9 +18,7 @@ Expected<std::string> tessera::tuning::identifyProgram(const std::string &source
                                                        const std::string &fileName,
                                                        const std::string &kernel,
                                                        const Defines &defines) {
-  DialectRegistry registry;
-  registerCompilerDialects(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  MLIRContext context(makeCompilerRegistry(), MLIRContext::Threading::DISABLED);
   ErrorCapture errors(&context);
   ReadResult read = readSource(source, fileName, defines, context);
   if (read.status != CompileStatus::Success)

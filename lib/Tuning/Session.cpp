@@ -52,9 +52,7 @@ private:
 static CompileStatus measureShapes(const TargetSpec &spec, const std::string &source,
                                    const std::string &name, const DiagnosticHandler &handler,
                                    std::vector<TargetShape> &shapes) {
-  mlir::DialectRegistry registry;
-  registerCompilerDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  mlir::MLIRContext context(makeCompilerRegistry(), mlir::MLIRContext::Threading::DISABLED);
   DiagnosticForwarder forwarder(context, handler, /*remarks=*/false);
   ReadResult read = readSource(source, spec.file, spec.space.defines, context);
   if (read.status != CompileStatus::Success)

@@ -1,13 +1,11 @@
 //===- tessera-opt.cpp - Runs passes on Tessera's IR ----------------------===//
 
 #include "lib/Compiler/Pipeline.h"
-#include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
-  mlir::DialectRegistry registry;
-  tessera::registerCompilerDialects(registry);
+  mlir::DialectRegistry registry = tessera::makeCompilerRegistry();
   mlir::registerTransformsPasses();
   tessera::registerCompilerPasses();
   tessera::registerStagePipelines();

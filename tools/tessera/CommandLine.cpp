@@ -13,10 +13,14 @@
 
 using namespace tessera;
 
-CLI::Option *tessera::addSourceArgument(CLI::App &command, std::string &file) {
-  return command
-      .add_option("FILE", file, "The source, or the name of a kernel that ships (tessera kernels)")
-      ->required();
+CLI::Option *tessera::addSourceOptions(CLI::App &command, std::string &file,
+                                       std::vector<std::pair<std::string, std::string>> &defines,
+                                       ImportOptions &imports) {
+  CLI::Option *source = command.add_option(
+      "FILE", file, "The source, or the name of a kernel that ships (tessera kernels)");
+  addDefineOption(command, defines);
+  addImportOption(command, imports);
+  return source->required();
 }
 
 void tessera::groupOptions(CLI::App &command, const std::string &title,

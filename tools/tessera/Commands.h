@@ -31,8 +31,10 @@ void addInspectCommand(CLI::App &app);
 void addExplainCommand(CLI::App &app);
 void addTuneCommand(CLI::App &app);
 
-/// Adds FILE, a source or the name of one that ships.
-CLI::Option *addSourceArgument(CLI::App &command, std::string &file);
+/// Adds FILE, a source or the name of one that ships, and the two kinds of options below.
+CLI::Option *addSourceOptions(CLI::App &command, std::string &file,
+                              std::vector<std::pair<std::string, std::string>> &defines,
+                              ImportOptions &imports);
 
 /// Lists options of `command` under a title of their own in its help.
 void groupOptions(CLI::App &command, const std::string &title,

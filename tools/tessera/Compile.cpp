@@ -291,9 +291,7 @@ void tessera::addCompileCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand("compile", "Compile a .tile source");
   auto command = std::make_shared<CompileCommand>();
   CompileOptions &options = command->options;
-  addSourceArgument(*sub, command->file);
-  addDefineOption(*sub, options.defines);
-  addImportOption(*sub, options.imports);
+  addSourceOptions(*sub, command->file, options.defines, options.imports);
   sub->add_option("--schedule", options.schedule,
                   "Schedule fields in place of those chosen, as consumers=2,overlap=1");
   sub->add_option("--kernel", options.kernel, "Compile this kernel only");

@@ -66,9 +66,7 @@ void tessera::addExplainCommand(CLI::App &app) {
   auto command = std::make_shared<ExplainCommand>();
   CompileOptions &options = command->options.compile;
   explain::PictureRequest &pictures = command->options.pictures;
-  addSourceArgument(*sub, command->file);
-  addDefineOption(*sub, options.defines);
-  addImportOption(*sub, options.imports);
+  addSourceOptions(*sub, command->file, options.defines, options.imports);
   sub->add_option("--schedule", options.schedule,
                   "Schedule fields in place of those chosen, as consumers=2,overlap=1");
   sub->add_option("--kernel", options.kernel, "Explain this kernel only");

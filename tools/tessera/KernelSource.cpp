@@ -12,15 +12,9 @@
 using namespace mlir;
 using namespace tessera;
 
-static DialectRegistry makeRegistry() {
-  DialectRegistry registry;
-  registerCompilerDialects(registry);
-  return registry;
-}
-
 KernelSource::KernelSource()
     : handler([this](const Diagnostic &diagnostic) { printer.print(diagnostic); }),
-      context(makeRegistry()), forwarder(context, handler, /*remarks=*/false) {
+      context(makeCompilerRegistry()), forwarder(context, handler, /*remarks=*/false) {
   context.printOpOnDiagnostic(false);
 }
 

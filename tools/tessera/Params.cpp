@@ -160,9 +160,7 @@ void tessera::addParamsCommand(CLI::App &app) {
   CLI::App *sub = app.add_subcommand(
       "params", "Show what a source declares: kernels, parameters, run-time dimensions");
   auto command = std::make_shared<ParamsCommand>();
-  addSourceArgument(*sub, command->file)->required(false);
-  addDefineOption(*sub, command->defines);
-  addImportOption(*sub, command->imports);
+  addSourceOptions(*sub, command->file, command->defines, command->imports)->required(false);
   sub->add_option("--gpu", command->imports.rules.card,
                   "The GPU whose rules count, as 'NVIDIA H200'");
   sub->add_flag("--schedule-fields", command->scheduleFields,

@@ -53,9 +53,7 @@ void tessera::addShapes(CLI::App &command, std::vector<Assignments> &shapes,
 
 /// The options of run and check alike.
 static void addKernelOptions(CLI::App &command, RunOptions &options) {
-  addSourceArgument(command, options.file);
-  addDefineOption(command, options.defines);
-  addImportOption(command, options.imports);
+  addSourceOptions(command, options.file, options.defines, options.imports);
   command.add_option("--kernel", options.kernel, "The kernel, when the source has several");
   addPassOptions(command, options.pdl, options.split);
   addAssignments(command, "--set", options.scalars, "NAME=VALUE", "Value of a scalar argument");
