@@ -98,6 +98,9 @@ struct StageOperandsPass : tessera::impl::StageOperandsBase<StageOperandsPass> {
           else
             builder.setInsertionPointToStart(reader->getBlock());
           own = builder.clone(*constant.getDefiningOp())->getResult(0);
+          // What folding has made has no place, which the simulator looks for.
+          if (isa<UnknownLoc>(own.getLoc()))
+            own.setLoc(use.getOwner()->getLoc());
         }
         use.set(own);
       }

@@ -89,7 +89,7 @@ TEST(Expansion, ConditionalErrors) {
   EXPECT_EQ(expandBody("$if F: a\n\n$else: a").failure,
             "54: `$else:` has no `$if ...:` in the line above");
   EXPECT_EQ(expandBody("$if F: a\n$else: a\n$else: a").failure,
-            "63: `$else:` has no `$if ...:` in the line above");
+            "62: `$else:` has no `$if ...:` in the line above");
   EXPECT_EQ(expandBody("$if F\n$elif F: a\n$end").failure, "57: unexpected ':' after `$elif`");
   EXPECT_EQ(expandBody("$if A: a").failure, "48: `$if` takes a condition, got 4096 (int)");
   EXPECT_EQ(expandBody("$if F\n").failure, "44: `$if` has no `$end`");
