@@ -76,7 +76,7 @@ TEST(Expansion, Conditionals) {
 }
 
 TEST(Expansion, ConditionalsOfOneLine) {
-  EXPECT_EQ(expandBody("$if !F: $A\n$if F: $UNKNOWN\nb").text, "        4096\n              \nb");
+  EXPECT_EQ(expandBody("$if !F: $A\n$if F: $UNKNOWN\nb").text, "        4096\n               \nb");
   EXPECT_EQ(expandBody("$if F: a\n$else: b : i32\n").text, "        \n       b : i32\n");
   EXPECT_EQ(expandBody("$if !F: a\n$else: $A").text, "        a\n         ");
   EXPECT_EQ(expandBody("$if (F ? F : !F): a : i32").text, "                  a : i32");
