@@ -8,9 +8,10 @@
 
     ./dev bench serving [--only decoding,prompts]
 
-bf16. Decoding and `append` are microseconds of a call in a CUDA graph over caches that the L2 has not; the floor is a kernel that
-only reads the same bytes (probes/flat_reads.cu, where nvcc is found). Prompts are TFLOP/s, timed in turns. A ratio is a peer's time
-by ours, or that of the floor. What fails is a line, and results are written after each.
+bf16. Decoding and `append` are microseconds of a call in a CUDA graph, decoding over caches that the L2 has not. The floor is a
+kernel that only reads the same bytes, of `append` new keys and values (probes/flat_reads.cu, where nvcc is found). Prompts are
+TFLOP/s, timed in turns. A ratio is a peer's time by ours, or that of the floor. What fails is a line, and results are written
+after each.
 """
 
 import contextlib
@@ -65,7 +66,11 @@ HEADS = ((32, 8, 128), (16, 16, 128), (32, 8, 64))
 def parse_arguments():
     parser = common.argument_parser(__doc__, schedules=False)
     parser.add_argument("--only", default=",".join(KINDS), help="of these, separated by commas (default: %(default)s)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.only = [kind.strip() for kind in options.only.split(",")]
+    if unknown := [kind for kind in options.only if kind not in KINDS]:
+        parser.error(f"--only: {', '.join(unknown)} is none of {', '.join(KINDS)}")
+    return options
 
 
 def find_floor(torch):
@@ -139,8 +144,9 @@ def measure_decoding(torch, options, floor, shapes, dtype=None):
     torch.cuda.empty_cache()
     for batch, keys, heads, group, d, queries in shapes:
         size = 4 * batch * keys * heads * d / (1 if dtype is None else 2) / 1e6
-        ways = prepare(batch, keys, heads, group, d, queries, max(2, min(20, int(600 / size) + 1)))
-        times = time_ways(ways, max(2, min(20, int(600 / size) + 1)), options)
+        count = max(2, min(20, int(600 / size) + 1))
+        ways = prepare(batch, keys, heads, group, d, queries, count)
+        times = time_ways(ways, count, options)
         point = {"sequences": batch, "keys": keys, "heads": f"{heads * group}:{heads}", "d": d, "queries": queries, "MB": size}
         yield {**point, **times}
         del ways
@@ -263,7 +269,7 @@ def main():
         "append": lambda: measure_append(torch, options, floor),
         "prompts": lambda: measure_prompts(torch, options, common.Stopwatch(options.milliseconds, options.rounds)),
     }
-    for kind in options.only.split(","):
+    for kind in options.only:
         for record in measured[kind]():
             results.add([{"kind": kind, **record}], to_row)
     results.finish()
