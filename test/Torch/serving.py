@@ -50,6 +50,26 @@ class Meaning(problems.Interpreted):
             for causal in (False, True):
                 self.check(Cache([100, 7, 131, 0], 192 if not paged else 64, paged, 1), 4, queries, causal=causal)
 
+    def test_several_queries_of_any_group(self):
+        """A tile has all heads of a key head, so that keys are read once. That of the last one begins with heads of others."""
+        find, taken = _kernels.find, []
+
+        def note(*arguments, **parameters):
+            taken.append(parameters.get("ALL_HEADS", False))
+            return find(*arguments, **parameters)
+
+        with unittest.mock.patch.object(_kernels, "find", note):
+            for heads, kv_heads, queries, is_one in ((14, 2, 4, True), (9, 3, 3, True), (10, 2, 16, True), (12, 2, 17, False), (3, 1, 2, False), (8, 2, 3, False)):
+                for paged, rows, options in ((False, 320, {}), (True, 64, {"num_splits": 3}), (True, 16, {"window_size": (50, 0)})):
+                    taken.clear()
+                    left, _ = options.get("window_size", (None, 0))
+                    self.check(Cache([301, 99, 0, 1], rows, paged, kv_heads), heads, queries, {"left": left, "right": 0}, causal=True, **options)
+                    self.assertEqual(any(taken), is_one, (heads, kv_heads, queries))
+        cache, slopes = Cache([300, 100, 7], 128, True, 2), torch.arange(1, 7) / 10
+        for scores in ({"softcap": 3.0}, {"slopes": slopes}):
+            options = {"alibi_slopes" if name == "slopes" else name: x for name, x in scores.items()}
+            self.check(cache, 6, 3, scores, causal=True, **options)
+
     def test_parts(self):
         for options in ({"num_splits": 2}, {"num_splits": 3}, {"keys_per_part": 128}):
             for paged, rows, queries in ((False, 384, 1), (True, 64, 2), (True, 128, 70), (True, 16, 1)):
@@ -86,7 +106,7 @@ class Meaning(problems.Interpreted):
         balanced = unittest.mock.patch.object(_kernels, "find_numbers", lambda *a: {**numbers(*a), "CACHES_BALANCED": True})
         with balanced, unittest.mock.patch.object(_kernels, "find", note):
             for paged, rows, queries, options, shares in (
-                (False, 320, 1, {}, 2), (True, 128, 2, {}, 1), (True, 24, 1, {}, 2), (True, 20, 1, {}, 0),
+                (False, 320, 1, {}, 2), (True, 128, 2, {}, 2), (True, 24, 1, {}, 2), (True, 20, 1, {}, 0),
                 (False, 320, 2, {"num_splits": 2}, 0), (True, 128, 1, {"keys_per_part": 128}, 0),
             ):  # fmt: skip
                 taken.clear()
@@ -104,8 +124,8 @@ class Meaning(problems.Interpreted):
 
     def test_sinks(self):
         """Sinks count once, however keys are divided, and where there are none. Several heads are in a tile, or one is."""
-        sinks = torch.tensor([0.5, -1.0, 2.0])
-        for heads, kv_heads, dtype in ((2, 1, torch.float32), (3, 1, torch.bfloat16)):
+        sinks = torch.tensor([0.5, -1.0, 2.0, 1.0, 0.0, -2.0])
+        for heads, kv_heads, dtype in ((2, 1, torch.float32), (3, 1, torch.bfloat16), (6, 2, torch.float32)):
             cache = Cache([300, 5, 0, 129], 128, True, kv_heads)
             for queries, options in itertools.product((1, 3), ({}, {"num_splits": 3}, {"softcap": 3.0, "num_splits": 2})):
                 q = torch.randn(4, queries, heads, 64, generator=torch.Generator().manual_seed(queries)).bfloat16()

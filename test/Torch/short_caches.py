@@ -25,6 +25,20 @@ class Meaning(problems.Interpreted):
                 problems.assert_close(self, out, want, options)
                 self.assertTrue(torch.allclose(lse.double(), want_lse, atol=2e-3), options)
 
+    def test_several_queries(self):
+        """Rows as columns of the products, up to 32 of them, and a tile of 64 rows where a group's heads are no power of 2."""
+        for d, paged, rows, queries, heads, kv_heads in (
+            (64, False, 160, 4, 8, 2), (128, True, 64, 8, 8, 2), (192, True, 64, 2, 16, 2), (256, False, 160, 4, 4, 2), (64, True, 64, 4, 14, 2),
+            (64, True, 16, 4, 8, 2), (128, False, 160, 16, 8, 2),
+        ):  # fmt: skip
+            cache = ShortCache([130, 5, 0, 128], rows, paged, kv_heads, d)
+            q = torch.randn(4, queries, heads, d, generator=torch.Generator().manual_seed(1)).bfloat16()
+            for options in ({}, {"num_splits": 2}):
+                out, lse = flash_attn_with_kvcache(q, cache.k, cache.v, causal=True, return_softmax_lse=True, **cache.named, **options)
+                want, want_lse = cache.expect(q, right=0)
+                problems.assert_close(self, out, want, (d, rows, queries, heads))
+                self.assertTrue(torch.allclose(lse.double(), want_lse, atol=2e-3), (d, rows, queries, heads))
+
     def test_masks_and_scores(self):
         """Windows, soft caps, slopes, chunks, flags of sequences and prefixes."""
         slopes, lengths = torch.tensor([0.5, 0.1]), [130, 5, 70]

@@ -131,6 +131,7 @@ class _Call:
         #: The heads of one query are rows of a tile, whatever their number; of several queries as many as fill it.
         has_one = self.rows == 1 and not self.is_packed and not self.is_invariant
         self.grouped = has_one and not {"slopes", "sinks"} & self.given.keys()
+        self.all_heads = False
 
     def _turn(self, x):
         if len(x.shape) == 3:
@@ -153,6 +154,8 @@ class _Call:
     def _attend(self):
         group = self.heads // self.key_heads
         packed = 1 if self.grouped else _shares.count_packed(group, 1 if self.is_invariant else self.rows, ROWS)
+        if not (self.grouped or self.has_tokens or self.is_invariant) and packed < group:
+            packed = self._pack_all(group) or packed
         # One kernel serves all batches of packed queries where they get the same bits.
         source, extras, parameters = self._describe_kernel(packed, is_uneven=self.is_packed and self.is_invariant)
         if self.is_packed and not self.is_invariant:
@@ -162,10 +165,18 @@ class _Call:
         if self.is_packed:
             return self._bind_tokens(source, extras, parameters)
         rows = group if self.grouped else self.rows * packed
-        tiles = self.batch * (self.key_heads if self.grouped else self.heads // packed) * -(-rows // parameters["BM"])
+        of_heads = self.key_heads if self.grouped or self.all_heads else self.heads // packed
+        tiles = self.batch * of_heads * -(-rows // parameters["BM"])
         if self._is_balanced(tiles, parameters):
             return self._bind_parts(source, extras, {**parameters, "SHARES": parameters["BLOCKS"]}, None)
         return self._bind_parts(source, extras, parameters, self._find_parts(tiles, parameters))
+
+    def _pack_all(self, group):
+        """Of how many heads a tile has room, if one has all of a key head, whatever their number, and all queries. Others have a power of 2
+        that divides it, and read keys once for each."""
+        slots = 1 << (group - 1).bit_length()
+        self.all_heads = slots <= min(MOST_HEADS, self.heads) and slots * self.rows <= _kernels.find_numbers(self.device)["MOST_ROWS"]
+        return slots if self.all_heads else 0
 
     def _is_balanced(self, tiles, parameters):
         """Whether the keys of all sequences, whose lengths lie on the device, are cut into equal shares. A producer that gathers rows has
@@ -200,7 +211,9 @@ class _Call:
         return x.drop(1).split(1, self.heads // self.key_heads) if self.grouped else x.permute(0, 2, 1, 3)
 
     def _lay_sums(self, x):
-        """[B, H, SQ]."""
+        """[B, H, SQ], as kernels take it."""
+        if self.all_heads:
+            return x.split(1, self.heads // self.key_heads)
         return x.drop(2).split(1, self.heads // self.key_heads) if self.grouped else x
 
     def _bind(self, kernel, lse, extras):
@@ -350,8 +363,8 @@ class _Call:
         width, value = (_variants.find_width(name, size) for name, size in (("q", self.width), ("v_cache", self.value)))
         parameters = {"T": self.q.element, "D": width, "DV": value}
         flags = {
-            "PADDED": (width, value) != (self.width, self.value), "GROUPED": self.grouped, "PAGED": self.has_table,
-            "TOKENS": self.is_packed, "INVARIANT": self.is_invariant, "UNEVEN": is_uneven,
+            "PADDED": (width, value) != (self.width, self.value), "GROUPED": self.grouped, "ALL_HEADS": self.all_heads,
+            "PAGED": self.has_table, "TOKENS": self.is_packed, "INVARIANT": self.is_invariant, "UNEVEN": is_uneven,
         }  # fmt: skip
         parameters.update({name: True for name, is_set in flags.items() if is_set})
         if self.options["variant"] is not None:
