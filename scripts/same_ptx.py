@@ -77,8 +77,9 @@ GRID = {
     "variants/window": [{"D": ["64", "128", "256"]}],
     "variants/softcap": [{"D": ["64", "128", "256"]}],
     "variants/alibi": [{"D": ["64", "128", "256"]}],
-    "variants/documents": [{"D": ["64", "128", "256"]}],
+    "variants/documents": [{"D": ["64", "128", "256"]}, {"CAUSAL": ["false"]}],
     "variants/packed": [{"D": ["64", "128", "256"]}],
+    "variants/packed_full": [{}],
     "attention_bwd": [
         {"D": WIDTHS, "CAUSAL": EITHER, "FIXED": EITHER},
         {"D": WIDTHS, "CAUSAL": ["true"], "FIXED": EITHER, "GROUP": GROUPS},

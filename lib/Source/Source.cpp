@@ -280,6 +280,17 @@ static void keepNames(const AsmParserState &parsed) {
         tile::setArgumentName(argument, getName(name));
 }
 
+/// Drops conversions of numbers to the type that they have, which a source of several types has.
+static void dropEqualConversions(ModuleOp module) {
+  module->walk([](Operation *op) {
+    if (!isa<arith::ExtFOp, arith::TruncFOp>(op) ||
+        op->getOperand(0).getType() != op->getResult(0).getType())
+      return;
+    op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+    op->erase();
+  });
+}
+
 /// Parses `text`, which the diagnostics call `name`. What was parsed is not verified.
 static OwningOpRef<ModuleOp> parseNamed(StringRef text, StringRef name, AsmParserState &parsed,
                                         MLIRContext &context) {
@@ -317,6 +328,7 @@ static OwningOpRef<ModuleOp> parseText(StringRef text, const Files &files, Locat
   if (module) {
     mapper.mapAll(*module);
     keepNames(parsed);
+    dropEqualConversions(*module);
   }
   return module;
 }

@@ -64,6 +64,7 @@ private:
   Hull intersect(Hull a, Hull b);
   Hull unite(Hull a, Hull b);
   Hull choose(Value condition, Hull a, Hull b);
+  bool isNone(const Hull &hull);
   Value isEmpty(const Hull &hull);
   Value lowest(const Hull &hull) { return hull.first ? hull.first : visits.getLower(); }
   Value highest(const Hull &hull) { return hull.past ? hull.past : visits.getUpper(); }
@@ -105,9 +106,14 @@ Value HullFinder::isEmpty(const Hull &hull) {
   return arith::CmpIOp::create(builder, Predicate::sge, first, past);
 }
 
+/// Whether no iteration is in it, whatever the operands are.
+bool HullFinder::isNone(const Hull &hull) { return !hull.first && hull.past == visits.getLower(); }
+
 /// The hull of both. Of two that begin with the loop, or end with it, an empty one does no harm;
 /// the ends of another would count although it has no iteration.
 Hull HullFinder::unite(Hull a, Hull b) {
+  if (isNone(a) || isNone(b))
+    return isNone(a) ? b : a;
   if (!a.first && !b.first)
     return {{}, a.past && b.past ? maximum(a.past, b.past) : Value()};
   if (!a.past && !b.past)

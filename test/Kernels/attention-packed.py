@@ -1,5 +1,5 @@
 # RUN: mkdir -p %t
-# RUN: %python %s %source/kernels/variants/packed.tile %t
+# RUN: %python %s %source/kernels/variants %t
 """Packed sequences, whose blocks follow from values that are loaded for each row: attention is attention, in all forms of the
 program, and tiles visit no more than their sequences. On the interpreter and on the simulator."""
 
@@ -21,7 +21,7 @@ def pack(sk, count):
     return starts, ends
 
 
-def main(kernel, folder):
+def main(variants, folder):
     random.seed(2)
     for sq, sk, count, causal, schedules in (
         (203, 203, 4, True, ("", "speculate=false", "persistent=none")),
@@ -38,8 +38,8 @@ def main(kernel, folder):
                 inputs += ["--input", f"{name}={folder}/{name}.npy"]
         shape = ["--shape", f"B=2,H=2,HK=1,SQ={sq},SK={sk}"]
         for schedule in schedules:
-            options = ["-DD=64", f"-DCAUSAL={str(causal).lower()}", "--schedule", schedule, "--set", "scale=0.125"]
-            run(kernel, *options, *shape, *inputs, "--device", "sim", "--check")
+            options = ["-DD=64", "--schedule", schedule, "--set", "scale=0.125"]
+            run(f"{variants}/{'packed' if causal else 'packed_full'}.tile", *options, *shape, *inputs, "--device", "sim", "--check")
 
 
 main(*sys.argv[1:])

@@ -22,6 +22,7 @@ VARIANTS = {
     "variants/bias": [],
     "variants/relative": ["--shape", "DISTANCES=159"],
     "variants/packed": [],
+    "variants/packed_full": [],
     "variants/documents": [],
 }
 

@@ -1,11 +1,10 @@
 # RUN: %python %s %source/kernels/variants
-"""A variant is at most 15 lines over the template, comments and empty lines apart: what more it takes belongs there. Longer are those
-that convert what they load, or have a mask beside one by data."""
+"""A variant is at most 15 lines over the template, comments and empty lines apart: what more it takes belongs there."""
 
 import pathlib
 import sys
 
-LONGER, MOST = ("bias", "documents", "packed"), 15
+MOST = 15
 
 
 def main(folder):
@@ -13,7 +12,7 @@ def main(folder):
     for path in sorted(pathlib.Path(folder).glob("*.tile")):
         lines = [line.strip() for line in path.read_text().splitlines()]
         count = sum(bool(line) and not line.startswith("//") for line in lines)
-        if count > MOST and path.stem not in LONGER:
+        if count > MOST:
             failures += 1
             print(f"FAIL {path.name} has {count} lines")
     return failures

@@ -194,3 +194,35 @@ tile.kernel @rows_that_end(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M 
   %t = tile.splat %f : f32 -> tensor<64x32xf32>
   tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
 }
+
+// -----
+
+!C = tensor<64x32xi32>
+!M = tensor<64x32xi1>
+
+// What a mask hides of which a part is true everywhere: that part has no iteration, so the rest alone counts.
+// CHECK-LABEL: @hidden
+// CHECK-NOT:     arith.select
+// CHECK-NOT:     arith.cmpi
+tile.kernel @hidden(%y: !tile.view<[M, 32], f32>, %n: index) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %m, %c64 : index
+  %all = arith.constant dense<true> : !M
+  // expected-remark @+1 {{the mask leaves out iterations at the start, as its comparisons say}}
+  %first, %past = tile.visits %j = %c0 to %n {
+    %col = arith.muli %j, %c32 : index
+    %k = tile.iota %col axis 1 : !C
+    %q = tile.iota %row axis 0 : !C
+    %place = arith.cmpi sle, %k, %q : !C
+    %seen = arith.andi %place, %all : !M
+    %hidden = arith.xori %seen, %all : !M
+    tile.mask %hidden : !M
+  }
+  %count = arith.subi %past, %first : index
+  %i = arith.index_cast %count : index to i32
+  %f = arith.sitofp %i : i32 to f32
+  %t = tile.splat %f : f32 -> tensor<64x32xf32>
+  tile.store %t, %y[%row, %c0] : tensor<64x32xf32>, !tile.view<[M, 32], f32>
+}
