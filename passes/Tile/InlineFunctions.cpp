@@ -212,9 +212,13 @@ static LogicalResult resolveUnavailable(KernelOp kernel) {
       // What is computed of it in vain goes first, from the last operation on.
       while (isMemoryEffectFree(user) && user->getNumRegions() == 0 && !user->use_empty())
         user = *user->user_begin();
-      if (!isOpTriviallyDead(user))
-        return (*value->user_begin())->emitOpError("takes a value that is not there: ")
-               << value.getWhy();
+      if (!isOpTriviallyDead(user)) {
+        // Not the cast that a function makes for its callers, but what takes the index.
+        Operation *taker = *value->user_begin();
+        while (isa<arith::IndexCastOp>(taker) && !taker->use_empty())
+          taker = *taker->user_begin();
+        return taker->emitOpError("takes a value that is not there: ") << value.getWhy();
+      }
       user->erase();
     }
     value.erase();
