@@ -65,6 +65,9 @@ class Meaning(problems.Interpreted):
                     left, _ = options.get("window_size", (None, 0))
                     self.check(Cache([301, 99, 0, 1], rows, paged, kv_heads), heads, queries, {"left": left, "right": 0}, causal=True, **options)
                     self.assertEqual(any(taken), is_one, (heads, kv_heads, queries))
+            taken.clear()
+            self.check(Cache([301, 99, 0, 1], 64, True, 2), 6, 70, causal=True, keys_per_part=128)
+            self.assertEqual(any(taken), True)
         cache, slopes = Cache([300, 100, 7], 128, True, 2), torch.arange(1, 7) / 10
         for scores in ({"softcap": 3.0}, {"slopes": slopes}):
             options = {"alibi_slopes" if name == "slopes" else name: x for name, x in scores.items()}

@@ -2,6 +2,7 @@
 """Attention of sequences that lie one behind the other, on the interpreter: compared with f64."""
 
 import contextlib
+import itertools
 import random
 import unittest
 import unittest.mock
@@ -23,7 +24,7 @@ class Seen:
     def __init__(self, call, parameters, lse):
         self.is_uneven, self.is_upwards, packed = "UNEVEN" in parameters, "UPWARDS" in parameters, parameters.get("HEADS", 1)
         self.queries, self.heads = parameters["BM"] // packed, call.heads // packed
-        (rows, _, of_sequence) = call.places.views[lse[1]][1].shape
+        rows, *_, of_sequence = call.places.views[lse[1]][1].shape
         tiles = -(-int(rows) // self.queries) if self.is_uneven else int(rows) * -(-int(of_sequence) // self.queries)
         self.tiles = tiles * self.heads
 
@@ -96,8 +97,10 @@ class Tokens(problems.Interpreted):
 
     def test_few_queries(self):
         """Several heads are in a tile."""
-        for rows in (64, 16):
-            self.check([1, 0, 3, 2], Cache([100, 5, 3, 64], rows, True, 2, 72), 8, False, with_out=True, causal=True)
+        for rows, heads in itertools.product((64, 16), (8, 6, 14)):
+            for invariant in (False, True):
+                cache = Cache([100, 5, 3, 64], rows, True, 2, 72)
+                self.check([1, 0, 3, 2], cache, heads, False, with_out=True, before=2, causal=True, invariant=invariant)
 
     def test_single_queries(self):
         """Sequences without a query stand between the others, and behind them."""
@@ -110,7 +113,7 @@ class Tokens(problems.Interpreted):
     def test_uneven(self):
         """A long sequence among short ones, in random order, of which some have no query, or no key."""
         drawn = random.Random(3)
-        for case, (heads, kv_heads, rows, before) in enumerate(((8, 2, 64, 0), (3, 3, 16, 70), (4, 1, 24, 3), (2, 2, 64, 0))):
+        for case, (heads, kv_heads, rows, before) in enumerate(((8, 2, 64, 0), (3, 3, 16, 70), (4, 1, 24, 3), (6, 2, 64, 3), (2, 2, 64, 0))):
             counts = [drawn.choice((0, 1, 5, 40)) for _ in range(drawn.randrange(2, 7))] + [drawn.randrange(130, 260)]
             drawn.shuffle(counts)
             lengths = [count + drawn.choice((0, 0, 90)) for count in counts]

@@ -154,7 +154,7 @@ class _Call:
     def _attend(self):
         group = self.heads // self.key_heads
         packed = 1 if self.grouped else _shares.count_packed(group, 1 if self.is_invariant else self.rows, ROWS)
-        if not (self.grouped or self.has_tokens or self.is_invariant) and packed < group:
+        if not self.grouped and packed < group:
             packed = self._pack_all(group) or packed
         # One kernel serves all batches of packed queries where they get the same bits.
         source, extras, parameters = self._describe_kernel(packed, is_uneven=self.is_packed and self.is_invariant)
@@ -174,8 +174,8 @@ class _Call:
     def _pack_all(self, group):
         """Of how many heads a tile has room, if one has all of a key head, whatever their number, and all queries. Others have a power of 2
         that divides it, and read keys once for each."""
-        slots = 1 << (group - 1).bit_length()
-        self.all_heads = slots <= min(MOST_HEADS, self.heads) and slots * self.rows <= _kernels.find_numbers(self.device)["MOST_ROWS"]
+        slots, queries = 1 << (group - 1).bit_length(), 1 if self.is_invariant else self.rows
+        self.all_heads = slots <= min(MOST_HEADS, self.heads) and slots * queries <= _kernels.find_numbers(self.device)["MOST_ROWS"]
         return slots if self.all_heads else 0
 
     def _is_balanced(self, tiles, parameters):
@@ -233,7 +233,7 @@ class _Call:
         """The kernel of sequences with more queries than a tile of those parameters, or None. More heads share a tile: of fewer queries a
         mask hides less, and those of short sequences fill more. There is a tile for each that the queries of all sequences may fill,
         where these are fewer than as many of each sequence as of the longest one."""
-        if self.rows * packed <= parameters["BM"]:
+        if self.all_heads or self.rows * packed <= parameters["BM"]:
             return None
         least = _kernels.find_numbers(self.device)["LEAST_QUERIES"]
         packed_more = _shares.count_packed(self.heads // self.key_heads, max(least, parameters["BM"] // MOST_HEADS), parameters["BM"])
@@ -251,12 +251,13 @@ class _Call:
         places = self.places
         places.places["sums"] = places.places["lse"]
         # Of the LSE of each sequence only the extents count.
-        extents = self.batch, self.heads, self.rows
+        heads = (self.key_heads, self.heads // self.key_heads) if self.all_heads else (self.heads,)
+        extents = self.batch, *heads, self.rows
         if "UNEVEN" in parameters:
             room = _free.add(self.q.shape[1], self.batch * parameters["BM"] // parameters.get("HEADS", 1))
-            extents = room, self.heads, self.batch
-        places.add_temporary("extents", Layout(extents[2:], (1,), "f32"))
-        lse = places.view("extents", Layout(extents, (0, 0, 1), "f32"))
+            extents = room, *heads, self.batch
+        places.add_temporary("extents", Layout(extents[-1:], (1,), "f32"))
+        lse = places.view("extents", Layout(extents, (*(0 for _ in extents[1:]), 1), "f32"))
         return [*self._find_sequences(), self._bind(kernel, lse, extras)]
 
     def _find_sequences(self):
