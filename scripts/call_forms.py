@@ -102,13 +102,13 @@ def _list_calls():
     """(name, function) of each call."""
     products = itertools.product
     options = {}, {"window_size": (1000, 0)}, {"softcap": 20.0}, {"keys_per_part": 1024}, {"sinks": True}
-    groups = (1, 32, 8), (1, 8, 8), (4, 8, 1), (300, 6, 2)
+    groups = (1, 32, 8), (1, 8, 8), (4, 8, 1), (4, 32, 8), (4, 28, 4), (300, 6, 2)
     for given in products(TYPES, (None, E4M3), (64, 96, 128, 192, 256), (0, 8, 16, 64, 128), groups, options):
         kind, element, d, page, sizes, more = given
         yield f"cache {given}", lambda k=kind, e=element, d=d, p=page, s=sizes, m=more: _call_cache(k, e, d, p, *s, m)
     options = {}, {"window_size": (127, 0)}, {"softcap": 20.0}, {"alibi_slopes": True}, {"sinks": True}
-    groups = (32, 8), (8, 8), (8, 1)
-    for given in products(TYPES, (None, E4M3), (64, 96, 128, 192, 256), (0, 8, 16, 64), groups, (40, 600), options):
+    groups = (32, 8), (8, 8), (8, 1), (28, 4)
+    for given in products(TYPES, (None, E4M3), (64, 96, 128, 192, 256), (0, 8, 16, 64), groups, (4, 40, 600), options):
         yield f"packed {given}", lambda given=given: _call_packed(*given)
     options = {}, {"keys_per_part": 512}, {"attn_sink": True}
     for given in products(TYPES, (512, 576, 656), (8, 12, 16, 32, 64, 128), (7, 16, 64, 128), (1, 2), (1, 64), options):
