@@ -127,6 +127,41 @@ def Hop_ExchangeOp : Hop_Op<"exchange", [Hop_OnWarpgroups, AllTypesMatch<["own",
   let hasVerifier = 1;
 }
 
+def Hop_FromBlockOp : Hop_Op<"from_block", [
+    Hop_OnWarpgroups, MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["source", "result"]>]> {
+  let summary = "Sends a tile to a later block of the cluster, or waits for that of an earlier one";
+  let description = [{
+    What `tile.from_block` becomes. Blocks whose number and 1 are `distance` more than a multiple of its double store their
+    registers to `buffer` of the block `distance` on (`st.async`, PTX ISA 9.7.9.13), whose mbarrier counts the bytes, and go on with their
+    own tile. Those a multiple of the double wait for them and read the tile: register i of thread t is at [i][t], and of a
+    tile that several threads have each element lies there once. The buffer is written once. On all threads of a role with warpgroups.
+
+    ```mlir
+    hop.kernel @k attributes {argument_names = [], argument_types = [], grid = [#tile.grid_dim<"M", 2>],
+        schedule = #tile.schedule<cluster = 2>, parts} {
+    ^bb0(%m: index):
+      %buffer = hop.buffer "exchange" : !hop.buffer<tensor<1xi32>, 4096>
+      %arrived = hop.barriers "arrived" count 1 : !hop.barriers<1>
+      hop.role @consumer warpgroups(1) {
+      ^bb0(%warpgroup: index):
+        %acc = arith.constant dense<0.0> : tensor<64x64xf32, #hop.layout<accumulator>>
+        %theirs = hop.from_block %acc before 1 through %buffer, %arrived
+          : tensor<64x64xf32, #hop.layout<accumulator>>, !hop.buffer<tensor<1xi32>, 4096>, !hop.barriers<1>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Hop_Fragment:$source, I64Attr:$distance, Hop_BufferType:$buffer, Hop_BarriersType:$barriers);
+  let results = (outs Hop_Fragment:$result);
+  let assemblyFormat = "$source `before` $distance `through` $buffer `,` $barriers attr-dict `:` type($source) `,` "
+    "qualified(type($buffer)) `,` qualified(type($barriers))";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Slots of 4 bytes that `source` takes in the role.
+    static int64_t getSlots(::mlir::RankedTensorType source, ::tessera::hop::RoleOp role);
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Slots
 //===----------------------------------------------------------------------===//

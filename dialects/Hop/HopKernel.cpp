@@ -136,6 +136,10 @@ LogicalResult KernelOp::verify() {
   if (getSpread() && getClusterSize() == 1)
     return emitOpError("has tiles of the blocks of a cluster together, and clusters of one; leave "
                        "spread out, or use cluster = 2, 4, 8 or 16");
+  if (getParts() && (getSpread() || getClusterSize() == 1))
+    return emitOpError("has parts of a range in the blocks of a cluster, ")
+           << (getSpread() ? "and tiles that these have together; leave out spread or parts"
+                           : "and clusters of one; leave parts out, or use cluster = 2, 4 or 8");
   if (getGrid().size() > 3)
     return emitOpError("has at most 3 grid dimensions, got ") << getGrid().size();
   return success(succeeded(verifyDeclared(*this)) && succeeded(tile::verifyTileSizes(*this)));

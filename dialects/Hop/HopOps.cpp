@@ -1,5 +1,6 @@
 //===- HopOps.cpp - Operations of the hop dialect -------------------------===//
 
+#include "dialects/Hop/FragmentLayout.h"
 #include "dialects/Hop/Hop.h"
 #include "dialects/Hop/Machine.h"
 #include "dialects/Hop/SharedLayout.h"
@@ -238,6 +239,36 @@ LogicalResult CombineOp::verify() {
   int64_t slots = getSlots(source, role);
   if (exchange.getTile().getRank() != 1 || exchange.getSlots() < slots)
     return emitOpError("exchanges ") << slots << " values, got " << exchange;
+  return success();
+}
+
+int64_t FromBlockOp::getSlots(RankedTensorType source, RoleOp role) {
+  // Elements of rank 1 that several threads have lie there once.
+  if (source.getRank() == 1)
+    return source.getDimSize(0) *
+           (getLayout(source).getWarpgroups().empty() ? role.getNumWarpgroups() : 1);
+  return FragmentLayout(source).size() * hopper::warpgroupThreads * role.getNumWarpgroups();
+}
+
+LogicalResult FromBlockOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (!source.getElementType().isF32() || !getLayout(source) || getLayout(source).getPartial() ||
+      !role)
+    return emitOpError("sends whole elements of f32 that a role holds, got ") << source;
+  KernelOp kernel = role->getParentOfType<KernelOp>();
+  int64_t blocks = kernel.getClusterSize(), distance = getDistance();
+  if ((*this)->getParentOp() != role)
+    return emitOpError("stands in a loop or a conditional, and its buffer is written once; put it "
+                       "outside of them");
+  if (!kernel.getParts() || !llvm::isPowerOf2_64(distance) || distance >= blocks)
+    return emitOpError("takes a tile of the block ")
+           << distance
+           << " before, and the kernel has no parts in clusters of more than a power "
+              "of 2 of blocks";
+  BufferType buffer = getBuffer().getType();
+  if (buffer.getTile().getRank() != 1 || buffer.getSlots() < getSlots(source, role))
+    return emitOpError("writes ") << getSlots(source, role) << " values, got " << buffer;
   return success();
 }
 

@@ -29,7 +29,8 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     declaration.
 
     With `spread` the blocks of a cluster run one grid point and have its tiles together: the digits of warpgroups of a layout
-    count those of all blocks, the ones of a block first.
+    count those of all blocks, the ones of a block first. With `parts` they run one grid point too, each a part of a range with
+    tiles of its own (`hop.from_block`), and the last one of a cluster stores.
 
     ```mlir
     hop.kernel @copy attributes {argument_names = ["x", "y"],
@@ -55,7 +56,7 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     OptionalAttr<ArrayAttr>:$requirements,
     Tile_ScheduleAttr:$schedule,
     OptionalAttr<I64Attr>:$shared_bytes,
-    UnitAttr:$spread);
+    UnitAttr:$spread, UnitAttr:$parts);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasVerifier = 1;
@@ -79,6 +80,8 @@ def Hop_KernelOp : Hop_Op<"kernel", [
     bool hasProbes();
     /// Thread blocks of a cluster.
     int64_t getClusterSize();
+    /// Whether a cluster runs one grid point.
+    bool sharesPoint() { return getSpread() || getParts(); }
     /// Thread blocks that have each tile together.
     int64_t getTileBlocks() { return getSpread() ? getClusterSize() : 1; }
   }];

@@ -139,8 +139,8 @@ int64_t BufferOp::getSharedAlignment() {
   if (!holdsValue(tile))
     return getSharedLayout(tile)->atomBytes();
   // Warps read what they exchange in runs.
-  bool isExchange =
-      llvm::any_of(getBuffer().getUsers(), llvm::IsaPred<CombineOp, CombineAllOp, ScanOp>);
+  bool isExchange = llvm::any_of(getBuffer().getUsers(),
+                                 llvm::IsaPred<CombineOp, CombineAllOp, ScanOp, FromBlockOp>);
   return isExchange && getSharedBytes() >= hopper::widestAccess ? hopper::widestAccess
                                                                 : valueAlignment;
 }

@@ -48,6 +48,12 @@ ParseResult SplitReduceOp::parse(OpAsmParser &parser, OperationState &result) {
       return failure();
     properties.balanced = builder.getI64IntegerAttr(balanced);
   }
+  int64_t cluster;
+  if (succeeded(parser.parseOptionalKeyword("cluster"))) {
+    if (parser.parseInteger(cluster))
+      return failure();
+    properties.cluster = builder.getI64IntegerAttr(cluster);
+  }
   if ((succeeded(parser.parseOptionalArrow()) && parser.parseTypeList(result.types)) ||
       parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
       parser.resolveOperand(lower, builder.getIndexType(), result.operands) ||
@@ -73,10 +79,13 @@ void SplitReduceOp::print(OpAsmPrinter &printer) {
     printer << " fill";
   if (std::optional<int64_t> balanced = getBalanced())
     printer << " balanced " << *balanced;
+  if (std::optional<int64_t> cluster = getCluster())
+    printer << " cluster " << *cluster;
   if (getNumResults() != 0)
     printer << " -> " << getResultTypes();
   printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getPartAttrName(), getFillAttrName(), getBalancedAttrName()});
+      (*this)->getAttrs(),
+      {getPartAttrName(), getFillAttrName(), getBalancedAttrName(), getClusterAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
   printer << " merge " << getLeft() << " with " << getRight() << ' ';
@@ -147,6 +156,27 @@ static LogicalResult verifySignature(SplitReduceOp reduction) {
   return success();
 }
 
+/// The blocks of a cluster have shared memory of each other, and are no grid points.
+static LogicalResult verifyCluster(SplitReduceOp reduction) {
+  int64_t blocks = reduction.getCluster().value_or(0);
+  if (blocks == 0)
+    return success();
+  if (blocks != 2 && blocks != 4 && blocks != 8)
+    return reduction.emitOpError("has clusters of ")
+           << blocks
+           << " blocks, whose states meet in pairs; use 2, 4 or 8, or 0 to leave the "
+              "range whole";
+  if (reduction.getPart().value_or(0) > 0 || reduction.getFill() ||
+      reduction.getBalanced().value_or(0) > 0)
+    return reduction.emitOpError("has parts for the blocks of a cluster, and others that a second "
+                                 "kernel merges; leave out 'cluster', or the others");
+  for (Type type : reduction.getResultTypes())
+    if (auto tile = dyn_cast<RankedTensorType>(type); !tile || !tile.getElementType().isF32())
+      return reduction.emitOpError("has a state of ")
+             << type << ", and blocks of a cluster send tiles of f32; make it one, or use 'part'";
+  return success();
+}
+
 /// As many thread blocks as a multiprocessor has at once.
 static constexpr int64_t mostShares = 32;
 
@@ -167,7 +197,7 @@ static LogicalResult verifyParts(SplitReduceOp reduction) {
   if (balanced && *balanced > 0 && reduction.getFill())
     return reduction.emitOpError("has equal shares and parts that fill the GPU; leave out one of "
                                  "'balanced' and 'fill'");
-  return success();
+  return verifyCluster(reduction);
 }
 
 /// Stores of a part would be made once for each, and merged states lie where no part is.

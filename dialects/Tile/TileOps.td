@@ -505,6 +505,10 @@ def Tile_SplitReduceOp : Tile_Op<"split_reduce", [
     With `balanced n` the iterations of all grid points are one range, which is cut into equal shares, `n` for each multiprocessor. So
     thread blocks end together, whatever the ranges of grid points are. `balanced 0` cuts nothing.
 
+    With `cluster n`, of 2, 4 or 8, the kernel stays one: the blocks of a cluster run a grid point, each an equal part of its
+    range, and their states meet by `tile.from_block`. The last block runs what follows. `cluster 0` leaves the range whole. States
+    are tiles of f32 then.
+
     A kernel has at most one, outside of loops and conditionals, and stores nothing before it. The regions store nothing, and
     `merge` loads nothing.
 
@@ -522,7 +526,7 @@ def Tile_SplitReduceOp : Tile_Op<"split_reduce", [
     ```
   }];
   let arguments = (ins Index:$lower, Index:$upper, OptionalAttr<I64Attr>:$part, UnitAttr:$fill,
-                       OptionalAttr<I64Attr>:$balanced);
+                       OptionalAttr<I64Attr>:$balanced, OptionalAttr<I64Attr>:$cluster);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body, SizedRegion<1>:$merge);
   let hasCustomAssemblyFormat = 1;
@@ -536,8 +540,40 @@ def Tile_SplitReduceOp : Tile_Op<"split_reduce", [
     YieldOp getBodyYield();
     YieldOp getMergeYield();
     /// Whether nothing asks for parts.
-    bool isWhole() { return getPart().value_or(0) == 0 && !getFill() && getBalanced().value_or(0) == 0; }
+    bool isWhole() {
+      return getPart().value_or(0) == 0 && !getFill() && getBalanced().value_or(0) == 0 && getCluster().value_or(0) == 0;
+    }
   }];
+}
+
+def Tile_ClusterRankOp : Tile_Op<"cluster_rank", [Pure]> {
+  let summary = "The number of a thread block in the cluster that runs a grid point";
+  let description = [{
+    `tile-split-reductions` makes it of a `tile.split_reduce` with `cluster n`, whose kernel has blocks 0 to n - 1 for each grid point.
+
+    ```mlir
+    %block = tile.cluster_rank
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_FromBlockOp : Tile_Op<"from_block", [
+    MemoryEffects<[MemRead, MemWrite]>, SameOperandsAndResultType] # ElementwiseMappable.traits> {
+  let summary = "The tile of an earlier block of the cluster that runs a grid point";
+  let description = [{
+    A step of a tree: blocks whose number and 1 are a multiple of 2 `distance` get the tile that the block `distance` before them
+    has, and all others keep their own. So after distances of 1, 2 and 4 the last of 8 blocks has seen all. No block
+    waits for those behind it. It stands outside of loops and conditionals, and stores are made by the last block.
+
+    ```mlir
+    %theirs = tile.from_block %acc before 1 : tensor<64x128xf32>
+    ```
+  }];
+  let arguments = (ins F32Tensor:$source, ConfinedAttr<I64Attr, [IntPositive]>:$distance);
+  let results = (outs F32Tensor:$result);
+  let assemblyFormat = "$source `before` $distance attr-dict `:` type($source)";
 }
 
 def Tile_YieldOp : Tile_Op<"yield", [Terminator, Pure, ParentOneOf<["SpeculateOp", "SplitReduceOp", "ReduceRangeOp", "GatherRunsOp"]>]> {

@@ -18,6 +18,9 @@ using Rank = BitField<unsigned, 8, 8>;
 using IsMulticast = BitField<bool, 16>;
 using Reduction = BitField<unsigned, 18, 6>; ///< 1 + the AtomicOp; 0 for none
 using ReducedType = BitField<Ty, 24, 8>;
+// Of a st.async:
+using ElementBytes = BitField<unsigned, 0, 8>;
+using Elements = BitField<unsigned, 8, 8>;
 
 bool misaligned(Exec &exec, const Inst &inst, const char *what, uint64_t value, uint32_t align,
                 unsigned lane) {
@@ -254,16 +257,18 @@ Step issueBulk(Exec &exec, const Inst &inst) {
   return Step::Next;
 }
 
-/// st.async: select holds the number of bytes; the operands are address, value, address, each
-/// address two of them.
+/// st.async: the operands are address, values, address, each address two of them.
 Step storeAsync(Exec &exec, const Inst &inst) {
+  unsigned bytes = ElementBytes::get(inst.select), count = Elements::get(inst.select);
   for (uint32_t lanes = exec.active; lanes; lanes &= lanes - 1) {
     unsigned lane = llvm::countr_zero(lanes);
     auto op = makeAsync(exec, inst, AsyncOp::SharedStore, lane);
-    op->bytes = inst.select;
-    uint64_t value = exec.word(inst, 2, lane);
+    op->bytes = bytes * count;
     op->held.resize(op->bytes);
-    memcpy(op->held.data(), &value, op->bytes);
+    for (unsigned k = 0; k < count; ++k) {
+      uint64_t value = exec.word(inst, 2 + k, lane);
+      memcpy(op->held.data() + k * bytes, &value, bytes);
+    }
     uint64_t address = addressOfPair(exec, inst, 0, lane);
     Place p;
     if (misaligned(exec, inst, "shared memory address", address, op->bytes, lane) ||
@@ -272,7 +277,7 @@ Step storeAsync(Exec &exec, const Inst &inst) {
     checkArray(*exec.cluster, inst, 0, p.offset, op->bytes, exec.warp, lane);
     op->remote = p.cta;
     op->remoteOffset = p.offset;
-    if (!attachBarrier(exec, inst, addressOfPair(exec, inst, 3, lane), lane, *op))
+    if (!attachBarrier(exec, inst, addressOfPair(exec, inst, 2 + count, lane), lane, *op))
       continue;
     if (op->mbarCta != op->remote) {
       exec.report(DiagKind::InvalidOperation, inst,
@@ -468,10 +473,14 @@ bool tessera::sim::detail::decodeStoreAsync(Decoder &d) {
   d.inst.fn = &storeAsync;
   if (!d.take("shared::cluster") || !d.take("mbarrier::complete_tx::bytes"))
     return d.refuse("in this form is not modelled");
+  unsigned count = d.takeNumber("v");
+  count = count ? count : 1;
   Ty ty = d.takeType();
-  d.inst.select = tyBits(ty) / 8;
-  if ((d.inst.select != 4 && d.inst.select != 8) || !d.count(3))
+  unsigned bytes = tyBits(ty) / 8;
+  bool isModelled = (bytes == 4 || bytes == 8) && bytes * count <= 32 && llvm::isPowerOf2_32(count);
+  if (!isModelled || !d.count(3))
     return d.refuse("with these operands is not modelled");
-  return d.addressPair(o[0], Space::Shared) && d.src(o[1], ty) &&
+  d.inst.select = ElementBytes::make(bytes) | Elements::make(count);
+  return d.addressPair(o[0], Space::Shared) && d.vectorOf(o[1], count, ty, false, true) &&
          d.addressPair(o[2], Space::Shared);
 }

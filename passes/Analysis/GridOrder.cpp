@@ -32,7 +32,7 @@ bool tessera::mayLaunchFlat(hop::KernelOp kernel) {
     return !extent || llvm::divideCeil(extent.getInt(), dim.getDivisor()) > hopper::mostBlocksInYZ;
   };
   return kernel.getSchedule().getPersistent() == tile::PersistentKind::None &&
-         !kernel.getSpread() && !kernel.getGrid().empty() &&
+         !kernel.sharesPoint() && !kernel.getGrid().empty() &&
          llvm::any_of(kernel.getGrid().getValue().drop_front(), mayBeMany);
 }
 

@@ -27,7 +27,8 @@ def AssignLayouts : Pass<"hop-assign-layouts", "::tessera::hop::KernelOp"> {
     stays what each thread has combined of its own elements for as long as only operations of its kind, and of a sum
     products by whole values, follow. So an online softmax needs its sum across threads once, after the loop. Where
     several warps share a row, its parts meet in shared memory (`hop.combine`). So does what warps combined of a scan along
-    an axis that they share (`hop.scan`); a scan within warps stays a `tile.scan`.
+    an axis that they share (`hop.scan`); a scan within warps stays a `tile.scan`. Tiles of other blocks of the cluster have
+    a buffer there (`hop.from_block`).
 
     ```mlir
     %r = tile.reduce sum %p axis 1 : tensor<64x128xf32> -> tensor<64xf32>
@@ -263,6 +264,8 @@ def GuardGridEnd : Pass<"hop-guard-grid-end", "::tessera::hop::KernelOp"> {
     the end take part like the others, for their neighbours wait for their parts of the tiles: they run the last tile
     again and do not store. Nor do they load from views that the kernel stores, for the block that has the last tile may
     be storing there: they go on with zeros. Where the number is known to be a multiple nothing changes.
+
+    Where the blocks of a cluster run one grid point (`parts`) all but the last one leave these out, whose states went to it.
 
     ```mlir
     !Tile = tensor<64x64xf32, #hop.layout<accumulator>>

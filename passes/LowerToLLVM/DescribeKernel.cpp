@@ -306,7 +306,7 @@ static ArrayAttr describeGrid(hop::KernelOp kernel) {
   Builder b(kernel.getContext());
   SmallVector<Attribute> grid;
   for (auto dim : kernel.getGrid().getAsRange<tile::GridDimAttr>()) {
-    int64_t taken = kernel.getClusterSize() / kernel.getTileBlocks(),
+    int64_t taken = kernel.sharesPoint() ? 1 : kernel.getClusterSize(),
             divisor = dim.getDivisor() * (grid.empty() ? taken : 1);
     grid.push_back(
         b.getDictionaryAttr({b.getNamedAttr(key::extent, dim.getExtent()),

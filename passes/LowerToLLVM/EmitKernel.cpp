@@ -25,7 +25,8 @@ LogicalResult Emitter::emitKernel(bool pdl) {
   Value warpgroup = shuffle("idx", LLVM::LShrOp::create(builder, loc, threadIndex, i32(7)), i32(0));
   if (kernel.getClusterSize() > 1)
     rank = special("cluster.ctarank");
-  StringRef blockIndices[] = {kernel.getSpread() ? "clusterid.x" : "ctaid.x", "ctaid.y", "ctaid.z"};
+  StringRef blockIndices[] = {kernel.sharesPoint() ? "clusterid.x" : "ctaid.x", "ctaid.y",
+                              "ctaid.z"};
   for (unsigned i = 0; i < kernel.getGrid().size(); ++i)
     bind(kernel.getGridIndex(i), {special(blockIndices[i])});
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
@@ -89,9 +90,13 @@ void Emitter::emitBarrierInit(Value threadIndex) {
     if (buffer.getZeroed())
       emitZeroes(buffer, threadIndex);
   // Other blocks copy into this one and arrive at its barriers, so that all of a cluster meet.
-  // Those that have tiles together wait where they first write to each other.
-  if (kernel.getSpread())
+  // Those that run a grid point together wait where they first write to each other.
+  if (kernel.sharesPoint())
     assembly("barrier.cluster.arrive.release.aligned;", "", {}, {});
+  if (kernel.getParts())
+    assembly("bar.sync 0;", "", {}, {});
+  else if (kernel.getSpread())
+    return;
   else if (kernel.getClusterSize() > 1)
     emitClusterSync();
   else
@@ -265,11 +270,14 @@ void Emitter::setThreadValues(Value threadIndex, Value warpgroup, int64_t firstW
 
 /// Where the blocks of a cluster first write to each other's memory, at the top of `role`.
 static Operation *findFirstMeeting(hop::RoleOp role) {
-  if (!role->getParentOfType<hop::KernelOp>().getSpread())
+  auto kernel = role->getParentOfType<hop::KernelOp>();
+  if (!kernel.sharesPoint())
     return nullptr;
   Operation *first = nullptr;
-  role.walk([&](hop::CombineOp combine) {
-    first = role.getBody().front().findAncestorOpInBlock(*combine);
+  role.walk([&](Operation *op) {
+    if (!(kernel.getSpread() ? isa<hop::CombineOp>(op) : isa<hop::FromBlockOp>(op)))
+      return WalkResult::advance();
+    first = role.getBody().front().findAncestorOpInBlock(*op);
     return WalkResult::interrupt();
   });
   return first;
@@ -345,6 +353,7 @@ LogicalResult Emitter::emitForThread(Operation *op) {
         bind(dim, {function.getArgument(parameters.dimPosition(dim.getDim()))});
         return success();
       })
+      .Case([&](tile::ClusterRankOp rank) { return bind(rank, {clusterRank()}), success(); })
       .Case([&](tile::RowOp row) { return bind(row, {scalar(row.getRow())}), success(); })
       .Case([&](tile::LoadOp load) { return emitLoad(load); })
       .Case([&](tile::GatherOp gather) { return emitGather(gather); })
@@ -362,6 +371,7 @@ LogicalResult Emitter::emitForThread(Operation *op) {
       .Case([&](tile::IotaOp iota) { return emitIota(iota); })
       .Case([&](hop::ConvertLayoutOp convert) { return emitConvertLayout(convert); })
       .Case([&](hop::CombineOp combine) { return emitCombine(combine); })
+      .Case([&](hop::FromBlockOp sent) { return emitFromBlock(sent), success(); })
       .Case([&](hop::CombineAllOp combine) { return emitCombineAll(combine), success(); })
       .Case([&](hop::RearrangeOp rearrange) { return emitRearrange(rearrange); })
       .Case([&](tile::TransposeOp transpose) { return emitExchange(transpose), success(); })

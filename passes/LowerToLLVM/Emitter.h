@@ -250,6 +250,12 @@ private:
   mlir::Value combineLanes(mlir::Value value, tile::ReduceKind kind, hop::LayoutAttr layout);
   mlir::Value combine(tile::ReduceKind kind, mlir::Value a, mlir::Value b);
 
+  // Tiles that go from block to block: EmitCluster.cpp.
+  void emitFromBlock(hop::FromBlockOp op);
+  void sendToBlock(mlir::ValueRange values, int64_t together, llvm::ArrayRef<int64_t> bytes,
+                   mlir::Value place, mlir::Value barrier, int64_t distance);
+  void receiveFromBlock(mlir::Value barrier, int64_t bytes);
+
   // Elements of 8 bits: EmitBytes.cpp.
   mlir::Value permuteBytes(mlir::Value a, mlir::Value b, mlir::Value selector);
   mlir::LogicalResult emitRearrange(hop::RearrangeOp op);

@@ -523,8 +523,22 @@ private:
     return success();
   }
 
+  /// Refuses numbers of blocks where a block has grid points of its own.
+  static LogicalResult checkRanks(KernelOp kernel) {
+    if (countPointBlocks(kernel) > 1)
+      return success();
+    WalkResult walk = kernel.walk([](ClusterRankOp rank) -> WalkResult {
+      return rank.emitError("is the number of a block among those that run a grid point, and one "
+                            "runs each of this kernel; tile.split_reduce with 'cluster' makes it, "
+                            "beside tile.from_block");
+    });
+    return failure(walk.wasInterrupted());
+  }
+
   LogicalResult choose(KernelOp kernel) {
     if (failed(checkDots(kernel)))
+      return failure();
+    if (failed(checkRanks(kernel)))
       return failure();
     ScheduleAttr requested = getRequestedSchedule(kernel);
     if (kernel.getFixedSums())

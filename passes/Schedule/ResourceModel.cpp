@@ -269,6 +269,9 @@ int64_t tessera::exchangeBytes(KernelOp kernel, int64_t consumers) {
           consumers);
     } else if (isa<ReduceAllOp>(op)) {
       add(hopper::warpgroupWarps * consumers);
+    } else if (auto sent = dyn_cast<FromBlockOp>(op)) {
+      add(cast<RankedTensorType>(sent.getType()).getNumElements());
+      bytes += hopper::mbarrierBytes;
     } else if (auto scan = dyn_cast<ScanOp>(op)) {
       auto type = cast<RankedTensorType>(scan.getType());
       int64_t words = llvm::divideCeil(type.getElementTypeBitWidth(), 8 * hopper::registerBytes);

@@ -21,6 +21,13 @@ bool tessera::hasDots(KernelOp kernel) {
   return kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+int64_t tessera::countPointBlocks(KernelOp kernel) {
+  int64_t blocks = 1;
+  kernel.walk(
+      [&](FromBlockOp sent) { blocks = std::max<int64_t>(blocks, 2 * sent.getDistance()); });
+  return blocks;
+}
+
 /// Whether `loop` scales what a dot accumulates onto and that has more than `columns`.
 static bool scalesWideAccumulator(scf::ForOp loop, int64_t columns) {
   return llvm::any_of(loop.getBody()->getOps<DotOp>(), [&](DotOp dot) {
@@ -215,7 +222,8 @@ static SmallVector<size_t> numbersIn(ArrayRef<scf::ForOp> loops, ArrayRef<PipedT
 /// What the blocks of a cluster share, which is nothing of a single one.
 static ClusterSharing findSharing(KernelOp kernel, int64_t cluster) {
   ClusterSharing sharing;
-  if (cluster == 1)
+  // Blocks that run a grid point together have other parts of its range.
+  if (cluster == 1 || countPointBlocks(kernel) > 1)
     return sharing;
   IndexDependence dependence(kernel.getGridIndex(0), cluster);
   std::string reasons;

@@ -76,13 +76,34 @@ static std::string describeMisfit(const NumberList &slots, size_t tiles, StringR
                        slots.getNumbers().size());
 }
 
+std::optional<ScheduleRejection> tessera::fixPoint(const ScheduleFacts &facts,
+                                                   ScheduleFields &requested) {
+  int64_t blocks = countPointBlocks(facts.getKernel());
+  if (blocks == 1)
+    return std::nullopt;
+  ClusterKind own = blocks == 2   ? ClusterKind::Two
+                    : blocks == 4 ? ClusterKind::Four
+                                  : ClusterKind::Eight;
+  if (requested.cluster.value_or(own) != own)
+    return ScheduleRejection{
+        llvm::formatv("cluster = {0}", stringifyClusterKind(*requested.cluster)).str(),
+        llvm::formatv("a range has parts for {0} blocks of a cluster; use cluster = {0}", blocks)};
+  if (requested.persistent.value_or(PersistentKind::None) != PersistentKind::None)
+    return ScheduleRejection{
+        llvm::formatv("persistent = {0}", stringifyPersistentKind(*requested.persistent)).str(),
+        "the blocks of a cluster have parts of a range, and meet once; use persistent = none"};
+  requested.cluster = own;
+  requested.persistent = PersistentKind::None;
+  return std::nullopt;
+}
+
 std::optional<ScheduleRejection> tessera::whyNoCandidate(const ScheduleFacts &facts,
                                                          const ScheduleFields &requested) {
   if (requested.placement == PlacementKind::divided && facts.accumulators < 2)
     return ScheduleRejection{"placement = divided", facts.whyNotDivided(2)};
   if (std::optional<std::string> reason = whyNoExchange(facts, requested))
     return ScheduleRejection{"cluster = exchange", *reason};
-  if (int64_t blocks = blocksOf(requested); blocks > 4)
+  if (int64_t blocks = blocksOf(requested); blocks > 4 && countPointBlocks(facts.getKernel()) == 1)
     return ScheduleRejection{
         llvm::formatv("cluster = {0}", blocks).str(),
         "so many blocks have tiles together, and those of dots are loaded for at "

@@ -22,6 +22,11 @@ struct Reason {
 std::optional<ScheduleRejection> whyNoCandidate(const ScheduleFacts &facts,
                                                 const tile::ScheduleFields &requested);
 
+/// Sets the fields that parts of a range in the blocks of a cluster fix, or says which was asked
+/// otherwise.
+std::optional<ScheduleRejection> fixPoint(const ScheduleFacts &facts,
+                                          tile::ScheduleFields &requested);
+
 /// Why the blocks of a cluster cannot make sums together.
 std::optional<std::string> whyNoExchange(const ScheduleFacts &facts,
                                          const tile::ScheduleFields &requested);

@@ -65,6 +65,10 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
 void ScheduleSearch::forEachCandidate(ScheduleFields requested, TakeFunction take) {
   if (!facts.multiplies && !fixFields(facts, requested, rejections))
     return;
+  if (std::optional<ScheduleRejection> rejection = fixPoint(facts, requested)) {
+    rejections.push_back(std::move(*rejection));
+    return;
+  }
   bool mayExchange = !requested.cluster;
   requested.setFixedDefaults();
   if (!facts.multiplies) {

@@ -238,6 +238,10 @@ def TileSplitReductions : Pass<"tile-split-reductions", "::mlir::ModuleOp"> {
       workspace, whatever the number of grid points is;
     * `NAME_merge` has a grid point for each share, which merges the states of a range that begins in it and goes on behind it.
 
+    With `cluster n` the kernel stays, with the exact region of a speculation. Each block of the cluster that runs a grid point
+    (`tile.cluster_rank`) has a part of the range, all of as many iterations but for the last ones, which may have none.
+    `tile.from_block` brings the states together, of neighbours first.
+
     Bounds of ranges are taken as they are in each kernel, and the last part of a range goes up to its end. So a list of other
     ranges gives the same results, at another speed. With `part` a share has so many iterations at least.
 
@@ -277,7 +281,7 @@ def TileSplitReductions : Pass<"tile-split-reductions", "::mlir::ModuleOp"> {
     }
     ```
 
-    Refused, at its line: a kernel that a sequence launches already, and a range whose end no extent bounds.
+    Refused, at its line: a kernel that a sequence launches already, a range whose end no extent bounds, and `cluster` without dots.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }

@@ -322,9 +322,8 @@ SmallVector<Value> tessera::inlineBody(SplitReduceOp reduction, Value first, Val
   return state;
 }
 
-/// Writes what merges the states of two neighbouring parts; gives that of both.
-static SmallVector<Value> mergeStates(OpBuilder &builder, SplitReduceOp reduction, ValueRange left,
-                                      ValueRange right) {
+SmallVector<Value> tessera::mergeStates(OpBuilder &builder, SplitReduceOp reduction,
+                                        ValueRange left, ValueRange right) {
   IRMapping mapping;
   mapping.map(reduction.getLeft(), left);
   mapping.map(reduction.getRight(), right);

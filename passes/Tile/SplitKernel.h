@@ -93,6 +93,10 @@ tile::SplitReduceOp findReduction(tile::KernelOp kernel);
 llvm::SmallVector<mlir::Value> inlineBody(tile::SplitReduceOp reduction, mlir::Value first,
                                           mlir::Value past);
 
+/// Writes what merges the states of two neighbouring parts; gives that of both.
+llvm::SmallVector<mlir::Value> mergeStates(mlir::OpBuilder &builder, tile::SplitReduceOp reduction,
+                                           mlir::ValueRange left, mlir::ValueRange right);
+
 /// Loads the state of a part.
 using LoadPart = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value part)>;
 

@@ -9,6 +9,7 @@
 #include "mlir/IR/Matchers.h"
 #include "passes/Schedule/CostModel.h"
 #include "passes/Tile/BalanceReduction.h"
+#include "passes/Tile/BlockReduction.h"
 #include "passes/Tile/CutRows.h"
 #include "passes/Tile/SplitKernel.h"
 #include "passes/Tile/TilePasses.h"
@@ -333,6 +334,11 @@ struct TileSplitReductionsPass : tessera::impl::TileSplitReductionsBase<TileSpli
         continue;
       if (reduction.isWhole()) {
         inlineBody(reduction, reduction.getLower(), reduction.getUpper());
+        continue;
+      }
+      if (reduction.getCluster().value_or(0) != 0) {
+        if (failed(splitAmongBlocks(reduction)))
+          return signalPassFailure();
         continue;
       }
       if (failed(checkLaunches(reduction)))

@@ -221,7 +221,8 @@ struct WarpSpecializePass : tessera::impl::WarpSpecializeBase<WarpSpecializePass
         builder, kernel.getLoc(), kernel.getSymNameAttr(), kernel.getArgumentTypesAttr(),
         kernel.getArgumentNamesAttr(), kernel.getGridAttr(), kernel.getRequirementsAttr(),
         kernel.getScheduleAttr(), /*shared_bytes=*/IntegerAttr(),
-        /*spread=*/!hasDots(kernel) && tile::countBlocks(*kernel.getScheduleFields().cluster) > 1);
+        /*spread=*/!hasDots(kernel) && tile::countBlocks(*kernel.getScheduleFields().cluster) > 1,
+        /*parts=*/countPointBlocks(kernel) > 1);
     for (StringRef name : {kSmallTileAttr, kProbesAttr})
       if (Attribute known = kernel->getAttr(name))
         target->setAttr(name, known);

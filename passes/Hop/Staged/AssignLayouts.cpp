@@ -169,6 +169,8 @@ public:
         combineAll(reduce);
       else if (auto scan = dyn_cast<tile::ScanOp>(op))
         scanWarps(scan);
+      else if (auto sent = dyn_cast<tile::FromBlockOp>(op))
+        sendToBlock(sent);
     }
   }
 
@@ -361,6 +363,21 @@ private:
                             scan.getAxis(), scan.getExclusive(), scan.getReverse(), exchange);
     scan.replaceAllUsesWith(scanned.getResult());
     scan.erase();
+  }
+
+  /// A tile of another block has a place in this one, and a barrier that counts its bytes.
+  void sendToBlock(tile::FromBlockOp sent) {
+    OpBuilder builder(sent), outside(role);
+    Value source = sent.getSource();
+    auto type = cast<RankedTensorType>(source.getType());
+    Value buffer = makeExchange(source, hop::FromBlockOp::getSlots(type, role));
+    Value arrived = hop::BarriersOp::create(
+        outside, sent.getLoc(), hop::BarriersType::get(outside.getContext(), 1), "arrived",
+        /*count=*/1, IntegerAttr());
+    Value received = hop::FromBlockOp::create(builder, sent.getLoc(), type, source,
+                                              sent.getDistance(), buffer, arrived);
+    sent.replaceAllUsesWith(received);
+    sent.erase();
   }
 
   /// partial * row: the operands' types differ, so say that the row value is taken as it is.

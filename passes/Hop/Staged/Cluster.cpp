@@ -160,8 +160,8 @@ void divideParts(hop::PipeAcquireOp acquire, int64_t blocks) {
 struct ClusterPass : tessera::impl::ClusterBase<ClusterPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
-    // Blocks that have tiles together load each its part.
-    if (kernel.getClusterSize() == 1 || kernel.getSpread())
+    // Blocks that run a grid point together load each its part.
+    if (kernel.getClusterSize() == 1 || kernel.sharesPoint())
       return;
     if (failed(shareLoads(kernel)))
       signalPassFailure();

@@ -23,6 +23,8 @@ namespace {
 struct GuardGridEndPass : tessera::impl::GuardGridEndBase<GuardGridEndPass> {
   void runOnOperation() override {
     hop::KernelOp kernel = getOperation();
+    if (kernel.getParts())
+      return storeLast(kernel);
     if (kernel.getClusterSize() == 1 || kernel.getSpread() || !mayPassTheEnd(kernel))
       return;
     for (auto role : kernel.getBody().getOps<hop::RoleOp>())
@@ -30,6 +32,19 @@ struct GuardGridEndPass : tessera::impl::GuardGridEndBase<GuardGridEndPass> {
   }
 
 private:
+  /// Leaves stores to the last block of a cluster, which has what the others computed.
+  static void storeLast(hop::KernelOp kernel) {
+    for (auto role : kernel.getBody().getOps<hop::RoleOp>())
+      for (Operation *access : orderedAccesses(kernel, role)) {
+        OpBuilder builder(access);
+        Location loc = access->getLoc();
+        Value rank = hop::ClusterRankOp::create(builder, loc, builder.getIndexType());
+        Value last = arith::ConstantIndexOp::create(builder, loc, kernel.getClusterSize() - 1);
+        guard(access, arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rank, last),
+              builder);
+      }
+  }
+
   /// Whether the tiles along the first dimension may be no multiple of the cluster.
   static bool mayPassTheEnd(hop::KernelOp kernel) {
     auto dim = cast<tile::GridDimAttr>(kernel.getGrid()[0]);

@@ -195,3 +195,39 @@ tile.kernel @k(%x: !X, %y: !Y) grid(%m = M) {
     scf.yield %q : f32
   }
   tile.store %r, %y[%m] : f32, !Y
+
+// CASE
+  %n = tile.dim "K"
+  // expected-error @+1 {{has clusters of 3 blocks, whose states meet in pairs; use 2, 4 or 8, or 0 to leave the range whole}}
+  %r = tile.split_reduce %first, %past = %c0 to %n cluster 3 -> f32 {
+    %v = tile.load %x[%first] : !X -> f32
+    tile.yield %v : f32
+  } merge %a with %b {
+    %s = arith.addf %a, %b : f32
+    tile.yield %s : f32
+  }
+  tile.store %r, %y[%m] : f32, !Y
+
+// CASE
+  %n = tile.dim "K"
+  // expected-error @+1 {{has parts for the blocks of a cluster, and others that a second kernel merges; leave out 'cluster', or the others}}
+  %r = tile.split_reduce %first, %past = %c0 to %n part 4 cluster 2 -> f32 {
+    %v = tile.load %x[%first] : !X -> f32
+    tile.yield %v : f32
+  } merge %a with %b {
+    %s = arith.addf %a, %b : f32
+    tile.yield %s : f32
+  }
+  tile.store %r, %y[%m] : f32, !Y
+
+// CASE
+  %n = tile.dim "K"
+  // expected-error @+1 {{has a state of 'f32', and blocks of a cluster send tiles of f32; make it one, or use 'part'}}
+  %r = tile.split_reduce %first, %past = %c0 to %n cluster 2 -> f32 {
+    %v = tile.load %x[%first] : !X -> f32
+    tile.yield %v : f32
+  } merge %a with %b {
+    %s = arith.addf %a, %b : f32
+    tile.yield %s : f32
+  }
+  tile.store %r, %y[%m] : f32, !Y

@@ -85,3 +85,25 @@ tile.kernel @large(%x: !X, %y: !Y) grid(%m = M) {
   }
   tile.store %r, %y[%m] : f32, !Y
 }
+
+// -----
+
+!A = !tile.view<[M, K], bf16>
+!C = !tile.view<[M, M], f32>
+!At = tensor<64x64xbf16>
+!Acc = tensor<64x64xf32>
+
+tile.kernel @without_dots(%a: !A, %c: !C) grid(%m = M ceildiv 64) {
+  %c0 = arith.constant 0 : index
+  %end = tile.dim "K"
+  %t = tile.load %a[%m, %c0] : !A -> !At
+  // expected-error @+1 {{divides a range among the blocks of a cluster, and without dots these have the tiles of a grid point together; use 'part'}}
+  %sum = tile.split_reduce %first, %past = %c0 to %end cluster 2 -> !Acc {
+    %part = arith.extf %t : !At to !Acc
+    tile.yield %part : !Acc
+  } merge %left with %right {
+    %both = arith.addf %left, %right : !Acc
+    tile.yield %both : !Acc
+  }
+  tile.store %sum, %c[%m, %c0] : !Acc, !C
+}

@@ -495,6 +495,29 @@ CASES = {
             "end": (without_last_wait, {"peer-exited", "pending-at-exit", "race"}),
         },
     },
+    # The state of a part of a range that a block sends to the one behind it.
+    "sent": {
+        "defines": ["-DCLUSTER=2"],
+        "schedule": "stages=2",
+        "blocks": 2,
+        "buffers": {
+            "a": {"type": "bf16", "shape": [64, KEYS], "fill": "random", "seed": 1},
+            "b": {"type": "bf16", "shape": [KEYS, 64], "fill": "random", "seed": 2},
+            "c": {"type": "f32", "shape": [64, 64], "fill": "nan"},
+        },
+        "params": [
+            tensor("a", 64, 64, (KEYS, 64)), tensor("b", 64, 64, (64, KEYS)), {"buffer": "c"},
+            {"value": KEYS}, {"value": 64}, {"value": 64}, {"type": "s64", "value": 64},
+        ],
+        "damages": {
+            "not begun": (replaced(r"barrier\.cluster\.wait\.acquire\.aligned;", ""), {"uninitialised-barrier"}),
+            "not sent": (replaced(r"st\.async[^;]*\+2048\][^;]*;", ""), {"deadlock", "livelock"}),
+            "not expected": (replaced(r"@p mbarrier\.arrive\.expect_tx(\.release\.cta\.shared::cta\.b64 _, \[%r\d+\]), %r\d+;", r"@p mbarrier.arrive\1;"),
+                             {*STALE, "transaction-underflow", "uninitialised-shared"}),
+            "not waited for": (replaced(r"(acquire\.cluster\.shared::cta\.b64 done, \[%r\d+\], 0;\n)@!done bra again;", r"\1"), {*STALE, "uninitialised-shared"}),
+            "to itself": (replaced(r"or\.b32(\s+%r\d+, %r3), 1;", r"or.b32\1, 0;"), {"deadlock", "livelock", "transaction-underflow"}),
+        },
+    },
     # Elements of one view that different warpgroups store, load and store again.
     "ordered": {
         "defines": ["-DBM=128"],
