@@ -213,6 +213,11 @@ def main(folder):
     check(folder, 192, ["SCALED", "HALF_V"], ["variants/sink"], units=(0.5, 2.0), tile=16)
     check(folder, 16, ["PAGED", "GATHERED", "PARTS"], causal, share=128, units=(0.25, 0.5), run_rows=16, tile=32)
     check(folder, 64, ["PAGED"], causal, tile=16)
+    # Blocks of a cluster have parts of the keys, some of them none.
+    check(folder, 192, [], full, tile=16, more=["-DCLUSTER=2"])
+    check(folder, 64, ["PAGED"], causal, tile=16, more=["-DCLUSTER=4"])
+    check(folder, 128, ["PAGED"], ["variants/sink"], more=["-DCLUSTER=8"])
+    check(folder, 16, ["PAGED", "GATHERED"], causal, run_rows=16, more=["-DCLUSTER=2"])
     # More steps than those of which lanes find the runs at once.
     LENGTHS[0] = 470
     check(folder, 8, ["PAGED", "GATHERED", "ONE_RUN"], causal, run_rows=8)
@@ -222,6 +227,7 @@ def main(folder):
     # Parts begin where a window, or a chunk, does.
     window = ["--set", "left=200", "--set", "right=0"]
     check(folder, 128, ["PAGED", "PARTS"], ["variants/window"], share=64, parts=3, own=window)
+    check(folder, 128, ["PAGED"], ["variants/window"], tile=16, own=window, more=["-DCLUSTER=2"])
     check(folder, 48, ["PAGED", "GATHERED", "PARTS"], ["variants/window"], share=64, run_rows=16, parts=2, own=window)
     check(folder, 512, ["PARTS", "GATHERED", "INVARIANT"], ["variants/window"], share=128, own=window)
     check(folder, 512, ["PARTS"], ["variants/chunks"], share=64, parts=3, own=["-DCHUNK_KEYS=300"])

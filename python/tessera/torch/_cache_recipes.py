@@ -183,7 +183,7 @@ class _Call:
         registers for a walk over sequences where rules give it some: for runs, with two thread blocks on a multiprocessor."""
         is_asked = self.is_invariant or self.options["share"] is not None or self.options["count"]
         is_gathered = "GATHERED" in parameters and not (parameters.get("RUN", 1) > 1 and parameters["BLOCKS"] == 2)
-        if is_asked or is_gathered or "lengths" not in self.given:
+        if is_asked or is_gathered or "CLUSTER" in parameters or "lengths" not in self.given:
             return False
         return _free.ask(tiles, lambda count: _kernels.find_numbers(self.device, ("TILES", count))["CACHES_BALANCED"])
 
@@ -319,6 +319,8 @@ class _Call:
     def _find_parts(self, tiles, parameters):
         """How many parts each sequence has, and how many keys these have at least; None where keys are not divided. By its own length a
         sequence has all of them, so that nothing but their number depends on what there is room for."""
+        if "CLUSTER" in parameters:
+            return None
         share, count, least = self.options["share"], self.options["count"], parameters["BN"]
         room = self._find_room(least)
         if share is None and not count:
@@ -338,6 +340,16 @@ class _Call:
         _free.limit(room, ((count if is_all else most) - 1) * least + 1, _free.MOST if is_all else most * least)
         count = count if is_all else most
         return (count, least) if share is not None or count > 1 else None
+
+    def _find_cluster(self, choose):
+        """Among how many blocks of a cluster the keys of each sequence are divided, by what rules choose for tiles and keys; 0 where other
+        kernels join parts, or there are none."""
+        is_asked = self.options["share"] is not None or self.options["count"]
+        is_cut = self.options["left"] not in (None, _FARTHEST) or self.options["variant"] is not None
+        if not self.grouped or is_asked or is_cut:
+            return 0
+        ask = lambda tiles: _free.ask(self.most, lambda keys: choose(("TILES", tiles), ("KEYS", keys))["CLUSTER"])  # noqa: E731
+        return _free.ask(self.batch * self.key_heads, ask)
 
     def _find_run(self, tile_rows):
         """How many rows of pages that are shorter than a step are copied at once; 1 where each thread copies some of one."""
@@ -385,6 +397,8 @@ class _Call:
         rows, page = self.heads // self.key_heads if self.grouped else self.rows, self.k.shape[1] if self.has_table else 1
         # Blocks of gathered keys begin where they do whatever the length is.
         extents = (("SQ", 1), ("ROWS", 1)) if self.is_invariant else (("SQ", rows), ("ROWS", page))
+        if cluster := self._find_cluster(lambda *more: _kernels.choose(self.device, source, (*extents, *more), **parameters)):
+            parameters["CLUSTER"] = cluster
         chosen = _kernels.choose(self.device, source, extents, **parameters)
         parameters.update({name: chosen[name] for name in ("BM", "BN", "BLOCKS")})
         if chosen.get("UPWARDS"):
