@@ -116,6 +116,31 @@ class Meaning(problems.Interpreted):
                 self.check(Cache([301, 99, 0, 1], rows, paged, 1), 5, queries, causal=True, **options)
                 self.assertEqual(max(taken), shares, options)
 
+    def test_blocks_of_a_cluster(self):
+        """Where tiles are about as many as multiprocessors, of 16 heads at most, and not beside parts that the caller asks for."""
+        find, taken = _kernels.find, []
+
+        def note(*arguments, **parameters):
+            taken.append(parameters.get("CLUSTER", 0))
+            return find(*arguments, **parameters)
+
+        with unittest.mock.patch.object(_kernels, "find", note):
+            for lengths, paged, rows, kv_heads, heads, options, blocks in (
+                ([2100, 99, 0, 1, 64, 65, 63, 1025, 700], False, 2112, 4, 16, {}, 2),
+                ([2100, 99, 0, 1, 64, 65, 63, 1025, 701], True, 64, 4, 28, {"softcap": 3.0}, 2),
+                ([2100, 99, 0, 1, 64, 65, 63, 1025, 702], True, 16, 4, 4, {}, 0),
+                ([2100, 99, 0, 1, 64, 65, 63, 1025, 703], False, 2112, 4, 16, {"num_splits": 2}, 0),
+                ([2100, 99, 0, 1, 64, 65, 63, 1025, 704], False, 2112, 4, 16, {"window_size": (100, 0)}, 0),
+                ([2100, 99, 0, 1, 64, 65, 63, 1025, 705], False, 2112, 4, 68, {}, 0),
+                ([2100, 99, 0, 1], False, 2112, 4, 16, {}, 0),
+                ([1500, 99, 0, 1, 64, 65, 63, 1025, 700], False, 1536, 4, 16, {}, 0),
+            ):
+                taken.clear()
+                expected = {"softcap": options["softcap"]} if "softcap" in options else {}
+                expected |= {"left": 100} if "window_size" in options else {}
+                self.check(Cache(lengths, rows, paged, kv_heads), heads, 1, expected, causal=True, **options)
+                self.assertEqual(max(taken), blocks, (lengths, options))
+
     def test_masks_and_scores(self):
         cache = Cache([300, 100, 7], 128, True, 1)
         for queries in (1, 2):
