@@ -334,8 +334,10 @@ def FillProducts : Pass<"hop-fill-products", "::tessera::hop::KernelOp"> {
     run under the first product and do not delay it. Nor does a `tile.reduce_range` of what no operation stores.
 
     With `placement = divided` a role that hands several tiles on, as factors of rows and a tile, does so behind the products that it issues
-    next, where little stands between: its threads take the slots, write them and meet, once for all, while these products run. So its own
-    products come sooner, and what it hands on a little later. A product of registers that are handed on multiplies a copy of them
+    next, where little stands between: its threads write the slots and meet, once for all, while these products run. So its own
+    products come sooner, and what it hands on a little later. It takes the slots, which are free long before, right behind the issue of the
+    products for which it waits before, ahead of other work under them: what that makes, as a mask, need not live across waits for
+    slots. They are not taken ahead of what the role hands on before. A product of registers that are handed on multiplies a copy of them
     (`copies_a`) by halves, of which the second one is computed under the product of the first (`hop-lower-to-llvm`). A tile goes on where
     it is if the role first waits for products or for others, or works on another tile.
 
@@ -347,6 +349,9 @@ def FillProducts : Pass<"hop-fill-products", "::tessera::hop::KernelOp"> {
     !RowSlot = !hop.shared<tensor<64xf32>, rows = 64>
     !Pipe = !hop.pipe<tensor<64x64xbf16>, 2>
     !Rows = !hop.pipe<tensor<64xf32>, 2>
+    %g = hop.mma_issue %q, %k : !Slot, !Slot -> !hop.flight<!S>
+    %s = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
+    // makes %factor and %p of %s
     %row = hop.pipe.acquire %rows : !Rows -> !RowSlot
     hop.stage %factor, %row : !Row, !RowSlot
     hop.warpgroup_sync
@@ -358,9 +363,12 @@ def FillProducts : Pass<"hop-fill-products", "::tessera::hop::KernelOp"> {
     %f = hop.mma_issue %p, %v acc(%o : !S) : !P, !Slot -> !hop.flight<!S>
     %o2 = hop.mma_wait %f keep %p pending 0 : !hop.flight<!S> keep !P -> !S
     // becomes
-    %f = hop.mma_issue %p, %v acc(%o : !S) {copies_a} : !P, !Slot -> !hop.flight<!S>
+    %g = hop.mma_issue %q, %k : !Slot, !Slot -> !hop.flight<!S>
     %row = hop.pipe.acquire %rows : !Rows -> !RowSlot
     %own = hop.pipe.acquire %pipe : !Pipe -> !Slot
+    %s = hop.mma_wait %g pending 0 : !hop.flight<!S> -> !S
+    // makes %factor and %p of %s
+    %f = hop.mma_issue %p, %v acc(%o : !S) {copies_a} : !P, !Slot -> !hop.flight<!S>
     hop.stage %factor, %row : !Row, !RowSlot
     hop.stage %p, %own : !P, !Slot
     hop.warpgroup_sync

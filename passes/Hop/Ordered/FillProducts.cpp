@@ -208,6 +208,22 @@ private:
       op->moveAfter(issue);
   }
 
+  /// Takes a slot behind the products for which the role next waits, as it is free long before; not
+  /// ahead of what the role hands on before it.
+  static void takeUnderProducts(hop::PipeAcquireOp acquire) {
+    bool isBehindWait = false;
+    for (Operation *op = acquire->getPrevNode(); op; op = op->getPrevNode()) {
+      if (isBehindWait && isa<hop::MmaIssueOp>(op)) {
+        while (isa<hop::PipeAcquireOp>(op->getNextNode()))
+          op = op->getNextNode();
+        return acquire->moveAfter(op);
+      }
+      isBehindWait |= isa<hop::MmaWaitOp>(op);
+      if (isa<hop::PipeCommitOp>(op) || op->getNumRegions() != 0)
+        return;
+    }
+  }
+
   /// Hands tiles on behind the products that the role issues next: another one waits for them a
   /// little longer, and this one's run meanwhile. Threads meet once for all of them.
   static void handOnBehind(ArrayRef<hop::PipeCommitOp> commits) {
@@ -239,6 +255,8 @@ private:
         if (handover.sync != handovers.front().sync)
           handover.sync->erase();
       }
+      for (Handover &handover : handovers)
+        takeUnderProducts(handover.acquire);
     }
   }
 

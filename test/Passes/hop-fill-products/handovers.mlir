@@ -193,3 +193,64 @@ hop.kernel @one attributes {argument_names = ["x"], argument_types = [!tile.view
     %s = hop.mma_wait %f keep %p pending 0 : !hop.flight<!A> keep !P -> !A
   }
 }
+
+// -----
+
+!A = tensor<64x64xf32, #hop.layout<accumulator>>
+!P = tensor<64x64xbf16, #hop.layout<accumulator>>
+!Row = tensor<64xf32, #hop.layout<row>>
+!RowSlot = !hop.shared<tensor<64xf32>, rows = 64>
+!Slot = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!Rows = !hop.pipe<tensor<64xf32>, 2>
+!Tiles = !hop.pipe<tensor<64x64xbf16>, 2>
+
+// Slots are taken right behind the products of which the tiles are made, ahead of the mask.
+// CHECK-LABEL: hop.kernel @masked
+// CHECK: %[[FACTORS:.*]] = hop.pipe.create "factors"
+// CHECK: %[[TILES:.*]] = hop.pipe.create "tiles"
+// CHECK: hop.mma_issue
+// CHECK-NEXT: %[[ROWS:.*]] = hop.pipe.acquire %[[FACTORS]]
+// CHECK-NEXT: %[[SLOT:.*]] = hop.pipe.acquire %[[TILES]]
+// CHECK-NEXT: tile.iota
+// CHECK: hop.mma_wait
+// CHECK-NOT: hop.pipe.acquire
+// CHECK: hop.mma_issue
+// CHECK-NEXT: hop.stage %{{.*}}, %[[ROWS]]
+// CHECK-NEXT: hop.stage %{{.*}}, %[[SLOT]]
+// CHECK-NEXT: hop.warpgroup_sync
+// CHECK-NEXT: hop.pipe.commit %[[FACTORS]], %[[ROWS]]
+// CHECK-NEXT: hop.pipe.commit %[[TILES]], %[[SLOT]]
+// CHECK-NEXT: hop.mma_wait
+hop.kernel @masked attributes {argument_names = ["x"], argument_types = [!tile.view<[M, 64], bf16>],
+    grid = [#tile.grid_dim<"M", 64>], schedule = #tile.schedule<placement = divided>} {
+^bb0(%x: !tile.view<[M, 64], bf16>, %m: index):
+  %c = hop.staging "c" : !Slot
+  %factors = hop.pipe.create "factors" : !Rows
+  %tiles = hop.pipe.create "tiles" : !Tiles
+  hop.role @maker warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : !A
+    %none = arith.constant dense<0> : tensor<64x64xi32, #hop.layout<accumulator>>
+    scf.for %i = %c0 to %m step %m iter_args(%o = %zero) -> (!A) {
+      %f = hop.mma_issue %c, %c : !Slot, !Slot -> !hop.flight<!A>
+      %columns = tile.iota %i axis 1 : tensor<64x64xi32, #hop.layout<accumulator>>
+      %mask = arith.cmpi sgt, %columns, %none : tensor<64x64xi32, #hop.layout<accumulator>>
+      %s = hop.mma_wait %f pending 0 : !hop.flight<!A> -> !A
+      %e = arith.select %mask, %s, %zero : tensor<64x64xi1, #hop.layout<accumulator>>, !A
+      %factor = tile.reduce max %e axis 1 : !A -> !Row
+      %rows = hop.pipe.acquire %factors : !Rows -> !RowSlot
+      hop.stage %factor, %rows : !Row, !RowSlot
+      hop.warpgroup_sync
+      hop.pipe.commit %factors, %rows : !Rows, !RowSlot
+      %own = hop.pipe.acquire %tiles : !Tiles -> !Slot
+      %p = arith.truncf %e : !A to !P
+      hop.stage %p, %own : !P, !Slot
+      hop.warpgroup_sync
+      hop.pipe.commit %tiles, %own : !Tiles, !Slot
+      %g = hop.mma_issue %p, %c acc(%o : !A) : !P, !Slot -> !hop.flight<!A>
+      %o1 = hop.mma_wait %g keep %p pending 0 : !hop.flight<!A> keep !P -> !A
+      scf.yield %o1 : !A
+    }
+  }
+}
