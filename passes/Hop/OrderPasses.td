@@ -70,7 +70,8 @@ def OrderSlots : Pass<"hop-order-slots", "::tessera::hop::KernelOp"> {
     A source loads tiles where it likes, and a role waits for them there. A tile in a single slot is loaded when the step before is
     done, and the products of the next step that do not need it could run meanwhile. So the wait for it goes behind the products
     that stand between it and the first use of its tile. Tiles of pipes with more slots are there in time, and a wait for them costs
-    least before the first product.
+    least before the first product. But with `placement = divided` others wait for a role that hands several tiles on in a step: there each
+    tile that is loaded by copies is waited for behind the products that do not need it, so that the first product begins sooner.
 
     Waits for one pipe keep their order, and none leaves its block or passes a loop. A wait behind no product stays where it is, and
     so does one for what the kernel stores too: the wait orders the store behind the load.

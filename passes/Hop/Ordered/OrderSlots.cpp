@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/ScheduleFields.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Analysis/MemoryDependenceAnalysis.h"
@@ -65,11 +66,26 @@ hop::MmaOp findProduct(Operation *from, Operation *to) {
   return {};
 }
 
-/// Moves waits for single slots behind the products that stand before the first use of their tiles.
+/// Why products go before `wait`, if they should.
+std::optional<StringRef> whyLate(hop::PipeWaitOp wait) {
+  if (wait.getPipe().getType().getSlots() == 1)
+    return StringRef("its pipe has one slot, which is filled when the step before is done: "
+                     "products that do not need it go first");
+  // Rows that a warpgroup gathers stay as they are: by lists it lost.
+  auto kernel = wait->getParentOfType<hop::KernelOp>();
+  bool handsOn = kernel.getSchedule().getPlacement() == tile::PlacementKind::divided &&
+                 llvm::range_size(wait->getBlock()->getOps<hop::PipeCommitOp>()) > 1;
+  if (handsOn && llvm::any_of(wait.getPipe().getUsers(), llvm::IsaPred<hop::PipeLoadOp>))
+    return StringRef("others wait for what this role hands on: "
+                     "products that do not need the tile go first");
+  return std::nullopt;
+}
+
+/// Moves such waits behind the products that stand before the first use of their tiles.
 void waitLate(hop::RoleOp role, const llvm::SmallDenseSet<Value> &ordered) {
   SmallVector<hop::PipeWaitOp> waits;
   role.walk([&](hop::PipeWaitOp wait) {
-    if (wait.getPipe().getType().getSlots() == 1 && !ordered.contains(wait.getPipe()))
+    if (whyLate(wait) && !ordered.contains(wait.getPipe()))
       waits.push_back(wait);
   });
   for (hop::PipeWaitOp wait : waits) {
@@ -77,11 +93,7 @@ void waitLate(hop::RoleOp role, const llvm::SmallDenseSet<Value> &ordered) {
     hop::MmaOp product = findProduct(wait, place);
     if (!product)
       continue;
-    wait->emitRemark(
-            "its pipe has one slot, which is filled when the step before is done: products "
-            "that do not need it go first")
-            .attachNote(product.getLoc())
-        << "the first of them";
+    wait->emitRemark(*whyLate(wait)).attachNote(product.getLoc()) << "the first of them";
     wait->moveBefore(place);
   }
 }

@@ -145,3 +145,92 @@ hop.kernel @stored attributes {argument_names = ["x"], argument_types = [!X], gr
     hop.pipe.release %p, %xt : !One, !T
   }
 }
+
+// -----
+
+!X = !tile.view<[M, 64], bf16>
+!Two = !hop.pipe<tensor<64x64xbf16>, 2>
+!Rows = !hop.pipe<tensor<64xf32>, 2>
+!T = !hop.shared<tensor<64x64xbf16>, rows = 64>
+!RowSlot = !hop.shared<tensor<64xf32>, rows = 64>
+!S = tensor<64x64xf32, #hop.layout<accumulator>>
+!P = tensor<64x64xbf16, #hop.layout<accumulator>>
+!Row = tensor<64xf32, #hop.layout<row>>
+
+// A role that hands several tiles on waits late for tiles that copies load, whatever slots they have; not for those that threads write, nor where it hands one on.
+// CHECK-LABEL: hop.kernel @hands_on
+// CHECK-DAG: %[[K:.*]] = hop.pipe.create "k"
+// CHECK-DAG: %[[V:.*]] = hop.pipe.create "v"
+// CHECK-DAG: %[[G:.*]] = hop.pipe.create "g"
+// CHECK: hop.role @maker
+// CHECK: scf.for
+// CHECK-NEXT: %[[KT:.*]] = hop.pipe.wait %[[K]]
+// CHECK-NEXT: %[[GT:.*]] = hop.pipe.wait %[[G]]
+// CHECK-NEXT: %[[S0:.*]] = hop.mma %{{.*}}, %[[KT]]
+// CHECK-NEXT: %[[VT:.*]] = hop.pipe.wait %[[V]]
+// CHECK-NEXT: %[[S1:.*]] = hop.mma %{{.*}}, %[[VT]] acc(%[[S0]]
+// CHECK-NEXT: hop.mma %{{.*}}, %[[GT]] acc(%[[S1]]
+// CHECK: scf.for
+// CHECK-NEXT: hop.pipe.wait %[[K]]
+// CHECK-NEXT: hop.pipe.wait %[[V]]
+// CHECK-NEXT: hop.mma
+hop.kernel @hands_on attributes {argument_names = ["x"], argument_types = [!X], grid = [#tile.grid_dim<"M", 64>],
+    schedule = #tile.schedule<placement = divided>} {
+^bb0(%x: !X, %m: index):
+  %q = hop.staging "q" : !T
+  %k = hop.pipe.create "k" : !Two
+  %v = hop.pipe.create "v" : !Two
+  %g = hop.pipe.create "g" : !Two
+  %rows = hop.pipe.create "rows" : !Rows
+  %tiles = hop.pipe.create "tiles" : !Two
+  hop.role @producer elected {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %m step %c1 {
+      hop.pipe.load %k, %x[%i, %c0] : !Two, !X
+      hop.pipe.load %v, %x[%i, %c0] : !Two, !X
+    }
+  }
+  hop.role @maker warpgroups(1) {
+  ^bb0(%wg: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %m step %c1 {
+      %kt = hop.pipe.wait %k : !Two -> !T
+      // expected-remark @below {{others wait for what this role hands on: products that do not need the tile go first}}
+      %vt = hop.pipe.wait %v : !Two -> !T
+      %gt = hop.pipe.wait %g : !Two -> !T
+      // expected-note @below {{the first of them}}
+      %s0 = hop.mma %q, %kt : !T, !T -> !S
+      %s1 = hop.mma %q, %vt acc(%s0 : !S) : !T, !T -> !S
+      %s = hop.mma %q, %gt acc(%s1 : !S) : !T, !T -> !S
+      %factor = tile.reduce max %s axis 1 : !S -> !Row
+      %row = hop.pipe.acquire %rows : !Rows -> !RowSlot
+      hop.stage %factor, %row : !Row, !RowSlot
+      hop.warpgroup_sync
+      hop.pipe.commit %rows, %row : !Rows, !RowSlot
+      %p = arith.truncf %s : !S to !P
+      %own = hop.pipe.acquire %tiles : !Two -> !T
+      hop.stage %p, %own : !P, !T
+      hop.warpgroup_sync
+      hop.pipe.commit %tiles, %own : !Two, !T
+      hop.pipe.release %k, %kt : !Two, !T
+      hop.pipe.release %v, %vt : !Two, !T
+      hop.pipe.release %g, %gt : !Two, !T
+    }
+    scf.for %i = %c0 to %m step %c1 {
+      %kt = hop.pipe.wait %k : !Two -> !T
+      %vt = hop.pipe.wait %v : !Two -> !T
+      %s0 = hop.mma %q, %kt : !T, !T -> !S
+      %s = hop.mma %q, %vt acc(%s0 : !S) : !T, !T -> !S
+      %p = arith.truncf %s : !S to !P
+      %own = hop.pipe.acquire %tiles : !Two -> !T
+      hop.stage %p, %own : !P, !T
+      hop.warpgroup_sync
+      hop.pipe.commit %tiles, %own : !Two, !T
+      hop.pipe.release %k, %kt : !Two, !T
+      hop.pipe.release %v, %vt : !Two, !T
+    }
+  }
+}
