@@ -117,14 +117,16 @@ class Meaning(problems.Interpreted):
                 self.assertEqual(max(taken), shares, options)
 
     def test_blocks_of_a_cluster(self):
-        """Where tiles are about as many as multiprocessors, of 16 heads at most, and not beside parts that the caller asks for."""
+        """Where tiles are about as many as multiprocessors, of 16 heads at most, and not beside parts that the caller asks for. Of fewer tiles
+        a long sequence has parts for all multiprocessors."""
         find, taken = _kernels.find, []
 
         def note(*arguments, **parameters):
             taken.append(parameters.get("CLUSTER", 0))
             return find(*arguments, **parameters)
 
-        with unittest.mock.patch.object(_kernels, "find", note):
+        few = unittest.mock.patch.object(_kernels, "count_multiprocessors", lambda device: 40)
+        with unittest.mock.patch.object(_kernels, "find", note), few:
             for lengths, paged, rows, kv_heads, heads, options, blocks in (
                 ([2100, 99, 0, 1, 64, 65, 63, 1025, 700], False, 2112, 4, 16, {}, 2),
                 ([2100, 99, 0, 1, 64, 65, 63, 1025, 701], True, 64, 4, 28, {"softcap": 3.0}, 2),
@@ -133,6 +135,7 @@ class Meaning(problems.Interpreted):
                 ([2100, 99, 0, 1, 64, 65, 63, 1025, 704], False, 2112, 4, 16, {"window_size": (100, 0)}, 0),
                 ([2100, 99, 0, 1, 64, 65, 63, 1025, 705], False, 2112, 4, 68, {}, 0),
                 ([2100, 99, 0, 1], False, 2112, 4, 16, {}, 0),
+                ([2100, 99, 0, 1, 64, 65], False, 2112, 4, 16, {}, 0),
                 ([1500, 99, 0, 1, 64, 65, 63, 1025, 700], False, 1536, 4, 16, {}, 0),
             ):
                 taken.clear()
