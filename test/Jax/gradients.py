@@ -189,7 +189,7 @@ class Masks(Cases):
         q, k, v = problems.make(rows=5, keys=5)
         with unittest.mock.patch.object(_gradient_kernels, "find_gradients", note):
             for deterministic in (False, True):
-                jax.grad(lambda q: attention(q, k, v, deterministic=deterministic).astype(jnp.float32).sum())(q)
+                jax.grad(lambda q: attention(q, k, v, deterministic=deterministic).astype(jnp.float32).sum())(q).block_until_ready()
         self.assertEqual(found, [("attention_fwd CAUSAL=false", False), ("attention_fwd CAUSAL=false", True)])
 
     def test_exported_for_any_batch(self):
