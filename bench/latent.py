@@ -11,7 +11,11 @@ A graph has several launches over different rows of 1.2 GB, so that the L2 cache
 counts 2 x 576 operations for each head, key and query, and one of P 2 x 512. What fails is a line, and results are written after each.
 """
 
+import contextlib
 import random
+
+with contextlib.suppress(ImportError):
+    import tessera  # noqa: F401  That of the installed package, where there is one, and not of this checkout.
 
 import common
 
