@@ -32,7 +32,7 @@ STATES = {"INITIAL": ["true"], "FINAL": ["true"]}
 # Of a cache: a query for each sequence, in parts of the keys, and pages whose rows come one by one or in runs.
 DECODED = {"GROUPED": ["true"], "HEADS": ["8"], "PARTS": ["true"]}
 # Of a cache of 8 bits, the rows of a tile as columns of products.
-FEW = {"CACHED": ["f8E4M3FN"], "BM": ["16"], "BN": ["64"], "BLOCKS": ["4"], "SCALED": ["true"], "HALF_V": ["true"]}
+FEW = {"CACHED": ["f8E4M3FN"], "BM": ["16"], "BN": ["64"], "BLOCKS": ["2"], "SCALED": ["true"], "HALF_V": ["true"]}
 PAGES = {"PAGED": ["true"], "GATHERED": ["true"], "RUN": ["1", "16"]}
 WIDE_VALUES = [("64", "128"), ("96", "128"), ("128", "64"), ("128", "256"), ("192", "128")]
 
@@ -108,6 +108,8 @@ GRID = {
         {"D": ["64", "128"], "TOKENS": ["true"], "PAGED": EITHER, "UNEVEN": EITHER},
         {"D": ["64", "128"], **DECODED, "PAGED": EITHER, "CACHED": ["bf16", "f8E4M3FN"]},
         {"D": ["64", "128"], **DECODED, **FEW, "PAGED": EITHER},
+        {"D": ["64", "128"], "GROUPED": ["true"], "CLUSTER": ["2", "4"], "BM": ["16"], "BN": ["64"]},
+        {"D": ["64", "128"], "ALL_HEADS": ["true"], "HEADS": ["8"], "TOKENS": EITHER},
         {"D": ["64", "128"], **DECODED, **PAGES},
         {"D": ["64", "128"], "TOKENS": ["true"], **PAGES},
     ],

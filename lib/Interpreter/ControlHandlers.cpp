@@ -164,6 +164,21 @@ static LogicalResult runSplitReduce(Frame &frame, Operation *op) {
   return success();
 }
 
+static LogicalResult runClusterRank(Frame &frame, Operation *op) {
+  frame.set(op->getResult(0), Ints{frame.block});
+  return success();
+}
+
+static LogicalResult runFromBlock(Frame &frame, Operation *op) {
+  auto from = cast<tile::FromBlockOp>(op);
+  int64_t distance = from.getDistance();
+  Datum own = frame.get(from.getSource());
+  (*frame.sent)[frame.block][op] = own;
+  bool receives = (frame.block + 1) % (2 * distance) == 0;
+  frame.set(from.getResult(), receives ? (*frame.sent)[frame.block - distance].lookup(op) : own);
+  return success();
+}
+
 /// The mask of each iteration, and the first and the last that has a true element.
 static LogicalResult runVisits(Frame &frame, Operation *op) {
   auto visits = cast<tile::VisitsOp>(op);
@@ -206,6 +221,8 @@ void interp::addControlHandlers(HandlerTable &table) {
   table.add<scf::WhileOp>(runWhile);
   table.add<tile::SpeculateOp>(runSpeculate);
   table.add<tile::SplitReduceOp>(runSplitReduce);
+  table.add<tile::ClusterRankOp>(runClusterRank);
+  table.add<tile::FromBlockOp>(runFromBlock);
   table.add<tile::VisitsOp>(runVisits);
   table.add<tile::ReduceRangeOp>(runReduceRange);
 }

@@ -36,7 +36,7 @@ void Frame::set(Value value, Ints elements) {
 
 LogicalResult Frame::runBlock(Block &block) {
   for (Operation &op : block.without_terminator()) {
-    if (isa<arith::ConstantOp>(op))
+    if (isa<arith::ConstantOp>(op) || (!isLastBlock() && tile::storesToView(&op)))
       continue;
     // checkKernel has seen a handler for every operation.
     if (mlir::failed((*program.handlers.lookup(&op))(*this, &op)))
@@ -143,6 +143,9 @@ FailureOr<std::unique_ptr<Program>> interp::prepare(tile::KernelOp kernel, Launc
   if (failed(checkKernel(kernel, HandlerTable::get())))
     return failure();
   auto program = std::make_unique<Program>(kernel, std::move(launch), options);
+  kernel.walk([&](tile::FromBlockOp op) {
+    program->blocks = std::max<int64_t>(program->blocks, 2 * op.getDistance());
+  });
   for (auto [i, argument] : llvm::enumerate(arguments)) {
     BlockArgument value = kernel.getArgument(i);
     program->views.emplace_back();

@@ -83,6 +83,7 @@ struct Program {
   bool fused;         ///< see InterpreterOptions
   uint64_t partition; ///< see InterpreterOptions
   ShowOptions shown;
+  int64_t blocks = 1; ///< of the cluster that runs a grid point
   /// The named values that are shown, in the order of the program.
   llvm::SetVector<mlir::Value> watched;
   const HandlerTable &handlers = HandlerTable::get();
@@ -103,11 +104,18 @@ struct LoopStep {
   int64_t number = 0;
 };
 
-/// The state of one grid point.
+/// What each block of a cluster has sent, by tile.from_block.
+using SentTiles = std::vector<llvm::DenseMap<mlir::Operation *, Datum>>;
+
+/// The state of one grid point, or of a block of the cluster that runs it.
 class Frame {
 public:
-  Frame(const Program &program, int64_t point)
-      : program(program), point(point), isShown(selects(program, point)) {}
+  Frame(const Program &program, int64_t point, int64_t block = 0, SentTiles *sent = nullptr)
+      : program(program), point(point), block(block), sent(sent),
+        isShown(isLastBlock() && selects(program, point)) {}
+
+  /// Whether it stores: the last block of a cluster does.
+  bool isLastBlock() const { return block == program.blocks - 1; }
 
   /// Runs the operations of `block` in order, its terminator excepted.
   llvm::LogicalResult runBlock(mlir::Block &block);
@@ -174,6 +182,8 @@ public:
 
   const Program &program;
   const int64_t point; ///< linear index of the grid point
+  const int64_t block; ///< number in the cluster
+  SentTiles *sent;     ///< by the blocks before too; null of a single one
   std::optional<Failure> failure;
   llvm::SmallVector<LoopStep> loops;                         ///< those that run, from outside
   std::vector<std::pair<mlir::Location, std::string>> texts; ///< what is shown

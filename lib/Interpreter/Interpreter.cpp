@@ -29,6 +29,7 @@ public:
 private:
   void work();
   std::optional<Failure> runPoint(int64_t point, Texts &texts);
+  std::optional<Failure> runBlock(Frame &frame, Texts &texts);
   void show(int64_t point, Texts texts);
 
   const Program &program;
@@ -44,10 +45,20 @@ private:
 };
 } // namespace
 
+/// The blocks of a cluster in their order, of which none waits for those behind it.
 std::optional<Failure> GridRun::runPoint(int64_t point, Texts &texts) {
-  Frame frame(program, point);
+  SentTiles sent(program.blocks);
+  for (int64_t block = 0; block < program.blocks; ++block) {
+    Frame frame(program, point, block, &sent);
+    if (std::optional<Failure> failure = runBlock(frame, texts))
+      return failure;
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> GridRun::runBlock(Frame &frame, Texts &texts) {
   tile::KernelOp kernel = program.kernel;
-  int64_t rest = point;
+  int64_t rest = frame.point;
   for (unsigned i = 0; i < program.launch.grid.size(); ++i) {
     frame.set(kernel.getGridIndex(i), Ints{rest % program.launch.grid[i]});
     rest /= program.launch.grid[i];
