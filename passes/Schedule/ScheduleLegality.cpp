@@ -84,6 +84,11 @@ std::optional<ScheduleRejection> tessera::fixPoint(const ScheduleFacts &facts,
   ClusterKind own = blocks == 2   ? ClusterKind::Two
                     : blocks == 4 ? ClusterKind::Four
                                   : ClusterKind::Eight;
+  if (!facts.multiplies)
+    return ScheduleRejection{
+        llvm::formatv("cluster = {0}", blocks).str(),
+        "the blocks of a cluster have parts of a range, and no dot is left: without dots they have "
+        "the tiles of a grid point together; leave 'cluster' out of the tile.split_reduce"};
   if (requested.cluster.value_or(own) != own)
     return ScheduleRejection{
         llvm::formatv("cluster = {0}", stringifyClusterKind(*requested.cluster)).str(),

@@ -63,12 +63,12 @@ std::optional<ScheduleAttr> ScheduleSearch::complete(Candidate candidate) {
 /// Calls `take` with each candidate whose rows, turns and registers fit, the most preferred first,
 /// until it returns false.
 void ScheduleSearch::forEachCandidate(ScheduleFields requested, TakeFunction take) {
-  if (!facts.multiplies && !fixFields(facts, requested, rejections))
-    return;
   if (std::optional<ScheduleRejection> rejection = fixPoint(facts, requested)) {
     rejections.push_back(std::move(*rejection));
     return;
   }
+  if (!facts.multiplies && !fixFields(facts, requested, rejections))
+    return;
   bool mayExchange = !requested.cluster;
   requested.setFixedDefaults();
   if (!facts.multiplies) {

@@ -160,7 +160,7 @@ class Control(Dots):
             inner.blocks.append(index)
             return
         block = index
-        if self.chance(0.15):
+        if upper and self.chance(0.15):
             last = self.index_op(inner, "subi", upper, self.index(inner, 1))
             block = self.index_op(inner, "subi", last, index)
         first = self.index_op(inner, "muli", block, self.width(inner, self.walk))
@@ -198,6 +198,49 @@ class Control(Dots):
         value = self.dot(inner, dims[1], base)
         limit = self.carried_limit
         return value if self.bound[value] - limit <= grows else self.bounded(inner, value, dims, limit)
+
+    def split(self, scope):
+        """Sums and maxima over a range that the blocks of a cluster divide: of what its iterations load, and of what is known before."""
+        dim = self.ranges.choice([d for d in ("N", "N", "L") if d in self.program.dims])
+        steps = self.index_op(scope, "ceildivsi", self.dim(scope, dim), self.width(scope, self.walk))
+        lower, trips = self.index(scope, self.ranges.choice((0, 0, 0, 1))), self.range[steps][1]
+        if trips > 16:
+            return
+        part = Scope(scope)
+        part.may_store = False
+        first, past, index = self.name(), self.name(), self.name()
+        self.range[first] = self.range[past] = (0, trips)
+        self.range[index] = (0, max(0, trips - 1))
+        inner = Scope(part)
+        inner.trips = max(1, trips)
+        self.place_blocks(inner, index, None, False)
+        states = [(self.name(), ("BM", self.ranges.choice(COLUMNS))) for _ in range(self.ranges.choice((1, 1, 2)))]
+        yields, merges = [], []
+        for argument, dims in states:
+            self.bound[argument] = self.carried_limit
+            step = self.bounded(inner, self.dot(inner, dims[1]), dims, self.carried_limit / 2 / inner.trips)
+            merges.append(self.ranges.choice(("arith.addf", "arith.addf", "arith.maximumf")))
+            # Nothing else takes it: a product of sums is no sum.
+            yields.append(self.operation(inner, merges[-1], [argument, step], tile(dims)))
+            self.products += 1
+        inits = [self.constant(part, dims, 0) for _, dims in states]
+        one = self.index(part, 1)
+        results = [(self.name(), tile(dims)) for _, dims in states]
+        args = [(index, "index")] + [(name, tile(dims)) for name, dims in states]
+        part.ops.append(Op("for", results, [first, past, one] + inits, regions=[Region(args, inner.ops, yields)]))
+        merged = Scope()
+        sides = [[(self.name(), tile(dims)) for _, dims in states] for _ in range(2)]
+        both = [self.operation(merged, op, [left, right], type) for op, (left, type), (right, _) in zip(merges, *sides)]
+        regions = [
+            Region([(first, "index"), (past, "index")], part.ops, [name for name, _ in results]),
+            Region(sides[0] + sides[1], merged.ops, both),
+        ]
+        self.used.update(yields + inits + both + [name for name, _ in results])
+        own = [(self.name(), tile(dims)) for _, dims in states]
+        how = self.ranges.choice(("cluster 2", "cluster 2", "cluster 4", "cluster 8", ""))
+        scope.ops.append(Op("split", own, [lower, steps], how, regions))
+        for (name, _), (_, dims) in zip(own, states):
+            self.add_tile(scope, name, dims, self.carried_limit)
 
     # Conditionals.
 

@@ -6,6 +6,7 @@ from control import Control
 from program import Program, all_ops, derive_dims, remove_dead, used_dims, used_views
 from values import COLUMNS, NUMBERS, Scope
 
+SPLIT = 0.06  # how many programs begin with a range that is split
 WIDE = 0.08  # how many programs of 64 rows have tiles of 512 columns
 ODD_EXTENTS = (1, 7, 63, 64, 65, 100, 113, 128, 203)
 
@@ -94,6 +95,9 @@ def draw_body(control, program):
     for number in range(rng.choice((0, 0, 1, 2))):
         program.scalars[f"%n{number}"] = ("i32", str(rng.choice(NUMBERS)))
         scope.numbers.append(f"%n{number}")
+    # Nothing is stored before.
+    if control.ranges.random() < SPLIT:
+        control.split(scope)
     control.speculates = rng.random() < 0.15
     control.statements(scope, rng.randint(1, 5))
     if control.speculates:

@@ -22,7 +22,7 @@ class Region:
 @dataclasses.dataclass
 class Op:
     """One operation. `kind` is "op" for what `text` prints, with {0}, {1}, ... for the operands; or
-    "for", "if", "call", "speculate", of which `text` is the callee of a call only."""
+    "for", "if", "call", "speculate", "split", of which `text` is the callee of a call, and how a range is split."""
 
     kind: str
     results: List[Named]
@@ -267,6 +267,20 @@ class _Printer:
         self.body(op.regions[0], indent + 1, "tile.yield_if")
         self.lines.append(space + "} exact {")
         self.body(op.regions[1], indent + 1, "tile.yield")
+        self.lines.append(space + "}")
+
+
+    def print_split(self, op, indent, space, equals, types_of):
+        lower, upper = op.operands
+        part, merge = op.regions
+        first, past = (name for name, _ in part.args)
+        half = len(merge.args) // 2
+        left, right = (", ".join(name for name, _ in side) for side in (merge.args[:half], merge.args[half:]))
+        how = f" {op.text}" if op.text else ""
+        self.lines.append(f"{space}{equals}tile.split_reduce {first}, {past} = {lower} to {upper}{how} -> {types_of} {{")
+        self.body(part, indent + 1, "tile.yield")
+        self.lines.append(f"{space}}} merge {left} with {right} {{")
+        self.body(merge, indent + 1, "tile.yield")
         self.lines.append(space + "}")
 
 

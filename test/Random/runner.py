@@ -28,6 +28,7 @@ LIMITS = (
     r"a bulk copy starts at a multiple of|no bulk store can start|rows at once, a bulk tensor copy moves",
     r"and makes no parts of it; write the dots with accumulators of up to|that other dots need in \d+ parts",
     r"a dot of two loaded tiles of 8-bit elements reads both along",
+    r"parts of a range, and no dot is left",
     r"a dot with precision tf32 reads loaded tiles along the contracted",
 )
 

@@ -75,6 +75,7 @@ class Values:
         self.gathers = self.lists.random() < 0.15  # whether rows of operands are named by lists
         self.helpers = random.Random(f"work of helpers {program.seed}")  # likewise
         self.hiding = random.Random(f"masked operands {program.seed}")  # likewise
+        self.ranges = random.Random(f"ranges of clusters {program.seed}")  # likewise
         self.has_bytes = program.params["T"] == "f8E4M3FN"
         self.converts = not self.has_bytes and self.helpers.random() < 0.15  # whether dots read bytes as 16 bits
         self.unit = 8  # elements where bulk copies may start

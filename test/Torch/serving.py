@@ -59,11 +59,14 @@ class Meaning(problems.Interpreted):
             return find(*arguments, **parameters)
 
         with unittest.mock.patch.object(_kernels, "find", note):
-            for heads, kv_heads, queries, is_one in ((14, 2, 4, True), (9, 3, 3, True), (10, 2, 16, True), (12, 2, 17, False), (3, 1, 2, False), (8, 2, 3, False)):
+            for heads, kv_heads, queries, is_one in (
+                (14, 2, 4, True), (9, 3, 3, True), (10, 2, 16, True), (12, 2, 17, False), (3, 1, 2, False), (8, 2, 3, False),
+            ):  # fmt: skip
                 for paged, rows, options in ((False, 320, {}), (True, 64, {"num_splits": 3}), (True, 16, {"window_size": (50, 0)})):
                     taken.clear()
                     left, _ = options.get("window_size", (None, 0))
-                    self.check(Cache([301, 99, 0, 1], rows, paged, kv_heads), heads, queries, {"left": left, "right": 0}, causal=True, **options)
+                    cache = Cache([301, 99, 0, 1], rows, paged, kv_heads)
+                    self.check(cache, heads, queries, {"left": left, "right": 0}, causal=True, **options)
                     self.assertEqual(any(taken), is_one, (heads, kv_heads, queries))
             taken.clear()
             self.check(Cache([301, 99, 0, 1], 64, True, 2), 6, 70, causal=True, keys_per_part=128)
@@ -117,8 +120,8 @@ class Meaning(problems.Interpreted):
                 self.assertEqual(max(taken), shares, options)
 
     def test_blocks_of_a_cluster(self):
-        """Where tiles are about as many as multiprocessors, of 16 heads at most, and not beside parts that the caller asks for. Of fewer tiles
-        a long sequence has parts for all multiprocessors."""
+        """Where tiles are about as many as multiprocessors, of 16 heads at most, and not beside parts that the caller asks for. Of
+        fewer tiles a long sequence has parts for all multiprocessors."""
         find, taken = _kernels.find, []
 
         def note(*arguments, **parameters):

@@ -28,8 +28,8 @@ class Meaning(problems.Interpreted):
     def test_several_queries(self):
         """Rows as columns of the products, up to 32 of them, and a tile of 64 rows where a group's heads are no power of 2."""
         for d, paged, rows, queries, heads, kv_heads in (
-            (64, False, 160, 4, 8, 2), (128, True, 64, 8, 8, 2), (192, True, 64, 2, 16, 2), (256, False, 160, 4, 4, 2), (64, True, 64, 4, 14, 2),
-            (64, True, 16, 4, 8, 2), (128, False, 160, 16, 8, 2),
+            (64, False, 160, 4, 8, 2), (128, True, 64, 8, 8, 2), (192, True, 64, 2, 16, 2), (256, False, 160, 4, 4, 2),
+            (64, True, 64, 4, 14, 2), (64, True, 16, 4, 8, 2), (128, False, 160, 16, 8, 2),
         ):  # fmt: skip
             cache = ShortCache([130, 5, 0, 128], rows, paged, kv_heads, d)
             q = torch.randn(4, queries, heads, d, generator=torch.Generator().manual_seed(1)).bfloat16()

@@ -113,7 +113,8 @@ class Tokens(problems.Interpreted):
     def test_uneven(self):
         """A long sequence among short ones, in random order, of which some have no query, or no key."""
         drawn = random.Random(3)
-        for case, (heads, kv_heads, rows, before) in enumerate(((8, 2, 64, 0), (3, 3, 16, 70), (4, 1, 24, 3), (6, 2, 64, 3), (2, 2, 64, 0))):
+        cases = (8, 2, 64, 0), (3, 3, 16, 70), (4, 1, 24, 3), (6, 2, 64, 3), (2, 2, 64, 0)
+        for case, (heads, kv_heads, rows, before) in enumerate(cases):
             counts = [drawn.choice((0, 1, 5, 40)) for _ in range(drawn.randrange(2, 7))] + [drawn.randrange(130, 260)]
             drawn.shuffle(counts)
             lengths = [count + drawn.choice((0, 0, 90)) for count in counts]
