@@ -255,3 +255,10 @@ LogicalResult SplitReduceOp::verifyRegions() {
   error.attachNote(parent->getLoc()) << "around it here";
   return error;
 }
+
+int64_t tessera::tile::countPointBlocks(KernelOp kernel) {
+  int64_t blocks = 1;
+  kernel.walk(
+      [&](FromBlockOp sent) { blocks = std::max<int64_t>(blocks, 2 * sent.getDistance()); });
+  return blocks;
+}

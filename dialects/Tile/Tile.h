@@ -61,6 +61,9 @@ bool storesToView(mlir::Operation *op);
 /// Whether `op` adds to elements of a view, which is its second operand; the first is what it adds.
 bool addsToView(mlir::Operation *op);
 
+/// The blocks of a cluster that run a grid point, each a part of a range; 1 where one runs it.
+int64_t countPointBlocks(KernelOp kernel);
+
 } // namespace tessera::tile
 
 namespace tessera {

@@ -143,9 +143,7 @@ FailureOr<std::unique_ptr<Program>> interp::prepare(tile::KernelOp kernel, Launc
   if (failed(checkKernel(kernel, HandlerTable::get())))
     return failure();
   auto program = std::make_unique<Program>(kernel, std::move(launch), options);
-  kernel.walk([&](tile::FromBlockOp op) {
-    program->blocks = std::max<int64_t>(program->blocks, 2 * op.getDistance());
-  });
+  program->blocks = tile::countPointBlocks(kernel);
   for (auto [i, argument] : llvm::enumerate(arguments)) {
     BlockArgument value = kernel.getArgument(i);
     program->views.emplace_back();

@@ -21,13 +21,6 @@ bool tessera::hasDots(KernelOp kernel) {
   return kernel.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-int64_t tessera::countPointBlocks(KernelOp kernel) {
-  int64_t blocks = 1;
-  kernel.walk(
-      [&](FromBlockOp sent) { blocks = std::max<int64_t>(blocks, 2 * sent.getDistance()); });
-  return blocks;
-}
-
 /// Whether `loop` scales what a dot accumulates onto and that has more than `columns`.
 static bool scalesWideAccumulator(scf::ForOp loop, int64_t columns) {
   return llvm::any_of(loop.getBody()->getOps<DotOp>(), [&](DotOp dot) {

@@ -24,9 +24,6 @@ namespace tessera {
 /// Whether `kernel` multiplies tiles. Orders of work differ between products alone.
 bool hasDots(tile::KernelOp kernel);
 
-/// The blocks of a cluster that run a grid point, each a part of a range; 1 where one runs it.
-int64_t countPointBlocks(tile::KernelOp kernel);
-
 /// The blocks of a cluster.
 inline int64_t blocksOf(const tile::ScheduleFields &fields) {
   return tile::countBlocks(fields.cluster.value_or(tile::ClusterKind::One));

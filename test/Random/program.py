@@ -269,7 +269,6 @@ class _Printer:
         self.body(op.regions[1], indent + 1, "tile.yield")
         self.lines.append(space + "}")
 
-
     def print_split(self, op, indent, space, equals, types_of):
         lower, upper = op.operands
         part, merge = op.regions
